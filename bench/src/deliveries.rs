@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 use crate::ingest::config;
+use crate::waiting::wait_until;
 use crate::{Figure, Target, median};
 
 /// The share of a bare loop that deliveries must reach, in percent.
@@ -41,6 +42,8 @@ const BARE_WARM_UP: Duration = Duration::from_millis(200);
 /// Analyses delivered to a healthy receiver while another never responds.
 const ANALYSES: usize = 1_000;
 const BETWEEN_ANALYSES: Duration = Duration::from_millis(10);
+/// How long a round, or what is left of a backlog, may take.
+const LIMIT: Duration = Duration::from_mins(10);
 /// A payload like that of an analysis of the default signals.
 const PAYLOAD: &str = r#"{"event":"analysis.completed","object_id":"user_1","tenant_id":"019e0000-0000-7000-8000-000000000000","model":"embedded","occurred_at":"2026-01-01T00:00:00.000000Z","answers":[{"signal":"is_scammer","type":"noul","noul":0.031416},{"signal":"trust","type":"score","score":2.1,"probabilities":{"0":0.1,"1":0.1,"2":0.4,"3":0.4},"confidence":0.2},{"signal":"intent","type":"choice","choice":"browse","probabilities":{"browse":0.8,"buy":0.2},"confidence":0.3}]}"#;
 
@@ -147,9 +150,8 @@ impl Backlog<'_> {
     pub(crate) async fn round(&self, endpoint: Uuid) -> Result<f64, Box<dyn Error>> {
         self.receiver.arrivals().clear();
         self.enable(endpoint, true).await?;
-        while self.receiver.count() <= WARM_UP + TIMED {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        let have_arrived = async || Ok(self.receiver.count() > WARM_UP + TIMED);
+        wait_until("a round of deliveries", LIMIT, have_arrived).await?;
         let took = {
             let arrivals = self.receiver.arrivals();
             arrivals[WARM_UP + TIMED] - arrivals[WARM_UP]
@@ -162,10 +164,8 @@ impl Backlog<'_> {
     /// Removes an endpoint, and waits until the rest of its backlog is gone, which would disturb the next measurement.
     pub(crate) async fn remove(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
         self.service.actions.endpoints.delete(self.tenant, endpoint).await?;
-        while self.service.store().pending().await?.deliveries > 0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
+        let are_gone = async || Ok(self.service.store().pending().await?.deliveries == 0);
+        wait_until("removing the rest of a backlog", LIMIT, are_gone).await
     }
 
     pub(crate) async fn enable(&self, endpoint: Uuid, enabled: bool) -> Result<(), service::Error> {
@@ -175,17 +175,17 @@ impl Backlog<'_> {
     }
 
     /// Waits until no delivery is in flight.
-    async fn wait_until_idle(&self, endpoint: Uuid) -> Result<(), service::Error> {
+    async fn wait_until_idle(&self, endpoint: Uuid) -> Result<(), Box<dyn Error>> {
         let in_flight = || DeliveryQuery {
             status: Some(DeliveryStatus::Delivering),
             endpoint_id: Some(endpoint),
             limit: 1,
             cursor: None,
         };
-        while !self.service.actions.deliveries.list(self.tenant, &in_flight()).await?.deliveries.is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        Ok(())
+        let none_is = async || {
+            Ok(self.service.actions.deliveries.list(self.tenant, &in_flight()).await?.deliveries.is_empty())
+        };
+        wait_until("deliveries in flight", LIMIT, none_is).await
     }
 }
 
@@ -266,9 +266,8 @@ async fn delay_beside_silent_receiver(
         service.objects.ingest.accept(tenant, &format!("beside_{number}"), request, None).await?;
         tokio::time::sleep(BETWEEN_ANALYSES).await;
     }
-    while receiver.count() < ANALYSES {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let have_arrived = async || Ok(receiver.count() >= ANALYSES);
+    wait_until("deliveries beside a silent receiver", LIMIT, have_arrived).await?;
     let mut delays = receiver.delays().clone();
     delays.sort_unstable();
     for endpoint in [silent, healthy] {

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::http::{self, Http, RequestError};
 use crate::instrument::instrumented;
 use crate::{
-    Analyzer, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage, json_answers, prompt,
+    Analyzer, BoxFuture, Endpoint, Failure, Inquiry, InquiryAnswers, InvalidEndpoint, Usage, json_answers,
+    prompt,
 };
 
 const VERSION: &str = "2023-06-01";
@@ -30,7 +31,7 @@ impl Anthropic {
         Ok(Self { http, model: endpoint.model, rejects_temperature: AtomicBool::new(false) })
     }
 
-    async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
+    async fn answer(&self, inquiry: Inquiry<'_>) -> Result<InquiryAnswers, Failure> {
         let reply = self.message(inquiry).await?;
         let input =
             tool_input(&reply).ok_or_else(|| Failure::failed("the response does not use the tool"))?;
@@ -40,7 +41,7 @@ impl Anthropic {
             Usage::estimate(inquiry.state.len() + questions.len(), input.to_string().len())
         });
         let model = http::answering_model(&reply).unwrap_or_else(|| self.model.clone());
-        Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
+        Ok(InquiryAnswers { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 
     async fn message(&self, inquiry: Inquiry<'_>) -> Result<Value, Failure> {
@@ -68,7 +69,7 @@ impl Analyzer for Anthropic {
         &self.model
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         Box::pin(instrumented("anthropic", self, inquiry, self.answer(inquiry)))
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use crate::instrument::instrumented;
 use crate::turns::{Turn, Turns};
-use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
+use crate::{Analyzer, AnswerError, BoxFuture, Failure, Inquiry, InquiryAnswers};
 
 /// Inquiries that have begun, for each thread. Each takes memory: 20 MB usually, 100 MB at most.
 const INQUIRIES_PER_THREAD: usize = 4;
@@ -42,11 +42,11 @@ impl Embedded {
     }
 
     /// Answers an inquiry, whose evaluation is begun by `begin`, within the time that it may take.
-    async fn findings(
+    async fn reply(
         &self,
         inquiry: Inquiry<'_>,
         begin: impl FnOnce(&Decider) -> Evaluation + Send + 'static,
-    ) -> Result<Findings, Failure> {
+    ) -> Result<InquiryAnswers, Failure> {
         let has_begun = AtomicBool::new(false);
         let decision = match timeout(self.limit, self.decide(inquiry, begin, &has_begun)).await {
             Ok(decision) => decision?,
@@ -54,7 +54,7 @@ impl Embedded {
             Err(_) => return Err(Failure::Busy),
         };
         let answers = decision.answers.into_iter();
-        Ok(Findings {
+        Ok(InquiryAnswers {
             model: decider::MODEL.to_owned(),
             answers: answers.map(|answer| answer.map_err(|_| AnswerError::Incomplete)).collect(),
             input_tokens: decision.input_tokens,
@@ -135,27 +135,27 @@ impl Analyzer for Embedded {
         })
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(instrumented("embedded", self, inquiry, self.findings(inquiry, all_questions(inquiry))))
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
+        Box::pin(instrumented("embedded", self, inquiry, self.reply(inquiry, all_questions(inquiry))))
     }
 
     fn analyze_unread<'a>(
         &'a self,
         inquiry: Inquiry<'a>,
         parts: &'a [Range<usize>],
-    ) -> Option<BoxFuture<'a, Result<Findings, Failure>>> {
+    ) -> Option<BoxFuture<'a, Result<InquiryAnswers, Failure>>> {
         let [question] = inquiry.questions else { return None };
         let (state, question, parts) = (inquiry.state.to_owned(), question.clone(), parts.to_vec());
         let begin = move |decider: &Decider| decider.begin_unread(&state, &question, &parts);
-        let findings = async move {
-            let findings = self.findings(inquiry, begin).await?;
+        let reply = async move {
+            let reply = self.reply(inquiry, begin).await?;
             // Answers are told apart by their index, so all of them must be there.
-            match findings.answers.iter().find_map(|answer| answer.as_ref().err()) {
+            match reply.answers.iter().find_map(|answer| answer.as_ref().err()) {
                 Some(error) => Err(Failure::failed(error.clone())),
-                None => Ok(findings),
+                None => Ok(reply),
             }
         };
-        Some(Box::pin(instrumented("embedded", self, inquiry, findings)))
+        Some(Box::pin(instrumented("embedded", self, inquiry, reply)))
     }
 
     fn is_cancellable(&self) -> bool {

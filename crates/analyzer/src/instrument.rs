@@ -3,25 +3,25 @@
 use metrics::{counter, histogram};
 use tokio::time::Instant;
 
-use crate::{Analyzer, Failure, Findings, Inquiry};
+use crate::{Analyzer, Failure, Inquiry, InquiryAnswers};
 
-/// Awaits the findings of an analyzer and records metrics about them. Without questions the analyzer is not called.
+/// Awaits the reply of an analyzer and records metrics about it. Without questions the analyzer is not called.
 pub(crate) async fn instrumented(
     name: &'static str,
     analyzer: &impl Analyzer,
     inquiry: Inquiry<'_>,
-    answering: impl Future<Output = Result<Findings, Failure>>,
-) -> Result<Findings, Failure> {
+    answering: impl Future<Output = Result<InquiryAnswers, Failure>>,
+) -> Result<InquiryAnswers, Failure> {
     if inquiry.questions.is_empty() {
         let model = analyzer.model().to_owned();
-        return Ok(Findings { model, answers: Vec::new(), input_tokens: 0, output_tokens: 0 });
+        return Ok(InquiryAnswers { model, answers: Vec::new(), input_tokens: 0, output_tokens: 0 });
     }
     let started = Instant::now();
     let result = answering.await;
-    if let Ok(findings) = &result {
-        let answered = findings.answers.iter().filter(|answer| answer.is_ok()).count();
+    if let Ok(reply) = &result {
+        let answered = reply.answers.iter().filter(|answer| answer.is_ok()).count();
         count_answers("answered", answered);
-        count_answers("failed", findings.answers.len() - answered);
+        count_answers("failed", reply.answers.len() - answered);
     }
     let result = result.and_then(require_an_answer);
     let outcome = match &result {
@@ -46,12 +46,12 @@ fn count_answers(outcome: &'static str, number: usize) {
         .increment(number.try_into().unwrap_or(u64::MAX));
 }
 
-fn require_an_answer(findings: Findings) -> Result<Findings, Failure> {
-    if findings.answers.iter().any(Result::is_ok) {
-        return Ok(findings);
+fn require_an_answer(reply: InquiryAnswers) -> Result<InquiryAnswers, Failure> {
+    if reply.answers.iter().any(Result::is_ok) {
+        return Ok(reply);
     }
-    match findings.answers.first() {
+    match reply.answers.first() {
         Some(Err(error)) => Err(Failure::failed(error.clone())),
-        _ => Ok(findings),
+        _ => Ok(reply),
     }
 }

@@ -47,7 +47,7 @@ pub trait Analyzer: Send + Sync {
     fn model(&self) -> &str;
 
     /// Answers every question of the inquiry, within the analyzer's own deadline.
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>>;
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>>;
 
     /// The tokens that answering the inquiry would read, where that can be known beforehand.
     fn count_tokens<'a>(&'a self, _inquiry: Inquiry<'a>) -> BoxFuture<'a, Option<u64>> {
@@ -61,7 +61,7 @@ pub trait Analyzer: Send + Sync {
         &'a self,
         _inquiry: Inquiry<'a>,
         _parts: &'a [Range<usize>],
-    ) -> Option<BoxFuture<'a, Result<Findings, Failure>>> {
+    ) -> Option<BoxFuture<'a, Result<InquiryAnswers, Failure>>> {
         None
     }
 
@@ -87,7 +87,7 @@ pub struct Inquiry<'a> {
 
 /// The answers to an inquiry.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
+pub struct InquiryAnswers {
     /// The model that answered.
     pub model: String,
     /// One for each question, in the order of the questions. At least one is an answer, unless there was no question.

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::http::{self, Deadline, Http, Rejection, RequestError};
 use crate::instrument::instrumented;
 use crate::{
-    Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage,
+    Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Inquiry, InquiryAnswers, InvalidEndpoint, Usage,
     error_chain, json_answers, prompt,
 };
 
@@ -64,7 +64,7 @@ impl OpenAi {
         Ok(Self { http, model: endpoint.model, unsupported: UnsupportedParameters::default() })
     }
 
-    async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
+    async fn answer(&self, inquiry: Inquiry<'_>) -> Result<InquiryAnswers, Failure> {
         let deadline = self.http.deadline(inquiry);
         let history = prompt::history_block(inquiry.state);
         let by_letters = if self.unsupported.logprobs.load(Ordering::Relaxed) {
@@ -84,7 +84,7 @@ impl OpenAi {
         let usage: Usage = receipts.iter().map(|receipt| receipt.usage).sum();
         let model = receipts.into_iter().find_map(|receipt| receipt.model);
         let model = model.unwrap_or_else(|| self.model.clone());
-        Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
+        Ok(InquiryAnswers { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 
     /// Requests the letter of one question. If it fails for this question alone, the others keep their answers.
@@ -201,7 +201,7 @@ impl Analyzer for OpenAi {
         &self.model
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         Box::pin(instrumented("openai", self, inquiry, self.answer(inquiry)))
     }
 }

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 
 use crate::http::{self, Http};
 use crate::instrument::instrumented;
-use crate::{Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, Usage};
+use crate::{
+    Analyzer, AnswerError, BoxFuture, Endpoint, Failure, Inquiry, InquiryAnswers, InvalidEndpoint, Usage,
+};
 
 /// How far a rounded probability may exceed one.
 const ROUNDING: f64 = 1e-6;
@@ -27,7 +29,7 @@ impl SystemOne {
         Ok(Self { http, model: endpoint.model })
     }
 
-    async fn answer(&self, inquiry: Inquiry<'_>) -> Result<Findings, Failure> {
+    async fn answer(&self, inquiry: Inquiry<'_>) -> Result<InquiryAnswers, Failure> {
         let questions: Map<String, Value> =
             numbered(inquiry.questions).map(|(id, one)| (id, question_body(one))).collect();
         let body = json!({"model": self.model, "state": inquiry.state, "questions": questions});
@@ -37,7 +39,7 @@ impl SystemOne {
         let usage = usage(&reply)
             .unwrap_or_else(|| Usage::estimate(inquiry.state.len() + body["questions"].to_string().len(), 0));
         let model = http::answering_model(&reply).unwrap_or_else(|| self.model.clone());
-        Ok(Findings { model, answers, input_tokens: usage.input, output_tokens: usage.output })
+        Ok(InquiryAnswers { model, answers, input_tokens: usage.input, output_tokens: usage.output })
     }
 }
 
@@ -46,7 +48,7 @@ impl Analyzer for SystemOne {
         &self.model
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         Box::pin(instrumented("systemone", self, inquiry, self.answer(inquiry)))
     }
 }

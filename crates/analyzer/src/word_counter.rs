@@ -7,7 +7,7 @@ use model::{Candidate, Distribution, Question, SignalType};
 use serde_json::Value;
 
 use crate::instrument::instrumented;
-use crate::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry, Usage};
+use crate::{Analyzer, AnswerError, BoxFuture, Failure, Inquiry, InquiryAnswers, Usage};
 
 const MODEL: &str = "auspex-words";
 /// How much a candidate gains if all its words are found: the probability of a yes stays between 0.35 and 0.65.
@@ -24,18 +24,18 @@ impl Analyzer for WordCounter {
         MODEL
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
-        Box::pin(instrumented("words", self, inquiry, async move { Ok(findings(inquiry)) }))
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
+        Box::pin(instrumented("words", self, inquiry, async move { Ok(reply(inquiry)) }))
     }
 }
 
-fn findings(inquiry: Inquiry<'_>) -> Findings {
+fn reply(inquiry: Inquiry<'_>) -> InquiryAnswers {
     let state = inquiry.state.to_lowercase();
     let known: HashSet<&str> = words(&state).collect();
     let texts: Vec<Vec<String>> = inquiry.questions.iter().map(candidate_texts).collect();
     let usage =
         Usage::estimate(inquiry.state.len() + texts.iter().flatten().map(String::len).sum::<usize>(), 0);
-    Findings {
+    InquiryAnswers {
         model: MODEL.to_owned(),
         answers: texts.iter().map(|texts| answer(texts, &known)).collect(),
         input_tokens: usage.input,
@@ -109,13 +109,13 @@ mod tests {
     }
 
     fn probabilities(state: &str, question: &Question) -> Vec<f64> {
-        let findings = findings(Inquiry {
+        let reply = reply(Inquiry {
             is_urgent: false,
             tenant: None,
             state,
             questions: std::slice::from_ref(question),
         });
-        findings.answers[0].as_ref().unwrap().probabilities().to_vec()
+        reply.answers[0].as_ref().unwrap().probabilities().to_vec()
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         reversed.reverse();
         assert_eq!(probabilities(state, &one), reversed);
         let questions = [noul, one.clone()];
-        let together = findings(Inquiry { is_urgent: false, tenant: None, state, questions: &questions });
+        let together = reply(Inquiry { is_urgent: false, tenant: None, state, questions: &questions });
         assert_eq!(together.answers[1].as_ref().unwrap().probabilities(), probabilities(state, &one));
         assert!(together.input_tokens > 0);
     }
@@ -154,11 +154,11 @@ mod tests {
     #[tokio::test]
     async fn answers_are_recorded_under_the_name_of_the_model() {
         let questions = [question(SignalType::Noul, "Is it?", None)];
-        let findings = WordCounter
+        let reply = WordCounter
             .analyze(Inquiry { is_urgent: false, tenant: None, state: "", questions: &questions })
             .await
             .unwrap();
-        assert_eq!((findings.model.as_str(), WordCounter.model()), ("auspex-words", "auspex-words"));
+        assert_eq!((reply.model.as_str(), WordCounter.model()), ("auspex-words", "auspex-words"));
         assert!(
             WordCounter
                 .analyze(Inquiry { is_urgent: false, tenant: None, state: "", questions: &[] })

@@ -13,7 +13,7 @@
 //! // Or analyzed while you wait.
 //! let verdict = client.verdict("seller/42", Ingest::new([EventInput::event("listing_created")])).await?;
 //! for answer in &verdict.answers {
-//!     println!("{}: {:?}", answer.signal, answer.judgement.value());
+//!     println!("{}: {:?}", answer.signal, answer.value.number());
 //! }
 //! # Ok(())
 //! # }
@@ -48,7 +48,7 @@ pub use error::{Error, Refusal};
 pub use exports::{Export, ExportQuery, RowSplitter};
 pub use http::Method;
 pub use ingester::{FailedBatch, IngestError, Ingester, IngesterOptions, OnError};
-pub use model::{Answer, Date, Judgement, SignalType, Timestamp, api};
+pub use model::{Answer, AnswerValue, Date, SignalType, Timestamp, api};
 pub use objects::{Ingest, Ingested, ObjectSort, ObjectsQuery, PastQuery};
 
 pub use billing::LedgerQuery;

@@ -334,7 +334,7 @@ mod tests {
         let Payload::AnalysisCompleted(read) = parse(analysis.as_bytes()).unwrap() else {
             panic!("{analysis}")
         };
-        assert_eq!((read.object_id.as_ref(), read.answers[0].judgement.noul), ("a", Some(0.5)));
+        assert_eq!((read.object_id.as_ref(), read.answers[0].value.noul), ("a", Some(0.5)));
         assert!(matches!(parse(br#"{"event":"another"}"#).unwrap(), Payload::Other(_)));
         assert!(parse(b"{}").is_err());
     }

@@ -65,7 +65,7 @@ impl Distribution {
 
 /// The value of an answer. Only the fields of its type are set.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Judgement {
+pub struct AnswerValue {
     /// The type of answer.
     #[serde(rename = "type")]
     pub kind: SignalType,
@@ -99,7 +99,7 @@ pub struct Answer {
     pub signal: String,
     /// Its type and value.
     #[serde(flatten)]
-    pub judgement: Judgement,
+    pub value: AnswerValue,
     /// The analyzer's own answer, where a calibration is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -157,26 +157,26 @@ pub struct RawAnswer {
 impl Answer {
     /// Derives the answer from a distribution over the question's candidates.
     pub fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
-        let judgement = Judgement::new(question, distribution)?;
-        Ok(Self::of(question.key.clone(), judgement))
+        let value = AnswerValue::new(question, distribution)?;
+        Ok(Self::of(question.key.clone(), value))
     }
 
     /// The answer with a calibrated value; its own value becomes the raw one.
     #[must_use]
-    pub fn calibrated(self, value: Judgement) -> Self {
-        Self { judgement: value, raw: Some(self.judgement.into()), ..self }
+    pub fn calibrated(self, value: AnswerValue) -> Self {
+        Self { raw: Some(self.value.into()), value, ..self }
     }
 
     /// An answer as an analyzer gives it.
-    pub fn of(signal: String, judgement: Judgement) -> Self {
-        Self { signal, judgement, raw: None, escalated: None, model: None }
+    pub fn of(signal: String, value: AnswerValue) -> Self {
+        Self { signal, value, raw: None, escalated: None, model: None }
     }
 
     /// The second analyzer's answer in place of this one, and what this one was.
     #[must_use]
-    pub fn escalated(self, second: Judgement, model: &str, first_model: &str) -> (Self, FirstAnswer) {
-        let Self { signal, judgement, raw, .. } = self;
-        let first = FirstAnswer { value: judgement.into(), raw, model: first_model.to_owned() };
+    pub fn escalated(self, second: AnswerValue, model: &str, first_model: &str) -> (Self, FirstAnswer) {
+        let Self { signal, value, raw, .. } = self;
+        let first = FirstAnswer { value: value.into(), raw, model: first_model.to_owned() };
         let answer =
             Self { escalated: Some(true), model: Some(model.to_owned()), ..Self::of(signal, second) };
         (answer, first)
@@ -191,27 +191,27 @@ impl Answer {
 
 impl FirstAnswer {
     /// What the first analyzer itself said, before any calibration.
-    pub fn own(&self, kind: SignalType) -> Judgement {
-        self.raw.as_ref().unwrap_or(&self.value).judgement(kind)
+    pub fn own(&self, kind: SignalType) -> AnswerValue {
+        self.raw.as_ref().unwrap_or(&self.value).of_kind(kind)
     }
 }
 
-impl From<Judgement> for RawAnswer {
-    fn from(judgement: Judgement) -> Self {
-        let Judgement { kind: _, noul, choice, score, probabilities, confidence } = judgement;
+impl From<AnswerValue> for RawAnswer {
+    fn from(value: AnswerValue) -> Self {
+        let AnswerValue { kind: _, noul, choice, score, probabilities, confidence } = value;
         Self { noul, choice, score, probabilities, confidence }
     }
 }
 
 impl RawAnswer {
     /// The value, with its type.
-    pub fn judgement(&self, kind: SignalType) -> Judgement {
+    pub fn of_kind(&self, kind: SignalType) -> AnswerValue {
         let Self { noul, choice, score, probabilities, confidence } = self.clone();
-        Judgement { kind, noul, choice, score, probabilities, confidence }
+        AnswerValue { kind, noul, choice, score, probabilities, confidence }
     }
 }
 
-impl Judgement {
+impl AnswerValue {
     fn new(question: &Question, distribution: &Distribution) -> Result<Self, InvalidDistribution> {
         let millionths = distribution.millionths();
         if millionths.len() != question.candidates.len() {
@@ -250,13 +250,13 @@ impl Judgement {
     pub fn moved_from(&self, other: &Self) -> f64 {
         let value = |of: &Self| match &self.choice {
             Some(option) => of.probabilities.as_ref().and_then(|shares| shares.get(option).copied()),
-            None => of.value(),
+            None => of.number(),
         };
         rounded(value(self).unwrap_or_default() - value(other).unwrap_or_default())
     }
 
     /// The number to sort and compare by: a probability or a position; `None` for a choice.
-    pub fn value(&self) -> Option<f64> {
+    pub fn number(&self) -> Option<f64> {
         self.noul.or(self.score)
     }
 }
@@ -302,7 +302,7 @@ mod tests {
             r#"{"signal":"key","type":"score","score":2.0,"probabilities":{"0":0.0,"1":0.0,"2":1.0},"confidence":1.0}"#
         );
         let even = answer(&question(SignalType::Score, Some(r#"["x", "y", "z"]"#)), &[1.0, 1.0, 1.0]);
-        assert_eq!(even.judgement.score, Some(1.0), "from the probabilities before they are rounded");
+        assert_eq!(even.value.score, Some(1.0), "from the probabilities before they are rounded");
     }
 
     #[test]
@@ -328,15 +328,15 @@ mod tests {
             let levels: Vec<String> = (0..weights.len()).map(|level| format!("\"level {level}\"")).collect();
             let question = question(SignalType::Score, Some(&format!("[{}]", levels.join(","))));
             let answer = answer(&question, &weights);
-            let shares: Vec<f64> = answer.judgement.probabilities.unwrap().into_values().collect();
+            let shares: Vec<f64> = answer.value.probabilities.unwrap().into_values().collect();
             #[expect(clippy::cast_possible_truncation, reason = "whole millionths")]
             let millionths: i64 = shares.iter().map(|share| (share * 1e6).round() as i64).sum();
             prop_assert_eq!(millionths, 1_000_000);
             let top = f64::from(u32::try_from(weights.len()).unwrap() - 1);
-            let score = answer.judgement.score.unwrap();
+            let score = answer.value.score.unwrap();
             prop_assert!((0.0..=top).contains(&score));
             prop_assert!((score * 1e6 - (score * 1e6).round()).abs() < 1e-3, "six decimals");
-            prop_assert!((0.0..=1.0).contains(&answer.judgement.confidence.unwrap()));
+            prop_assert!((0.0..=1.0).contains(&answer.value.confidence.unwrap()));
             let sum: f64 = weights.iter().sum();
             for (share, weight) in shares.iter().zip(&weights) {
                 prop_assert!((share - weight / sum).abs() <= 1e-6);

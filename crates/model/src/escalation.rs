@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Judgement, SignalType};
+use crate::{AnswerValue, SignalType};
 
 /// The answers of a signal that go to the second analyzer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ impl Escalation {
     }
 
     /// Whether an answer is unsure.
-    pub fn covers(self, answer: &Judgement) -> bool {
+    pub fn covers(self, answer: &AnswerValue) -> bool {
         match self {
             Self::Band([low, high]) => answer.noul.is_some_and(|noul| (low..=high).contains(&noul)),
             Self::Below(below) => answer.confidence.is_some_and(|confidence| confidence < below),
@@ -29,7 +29,7 @@ impl Escalation {
     }
 }
 
-impl Judgement {
+impl AnswerValue {
     /// How sure the answer is, from 0 to 1, to compare answers of all types by: the confidence, or how far a probability of yes
     /// is from one half.
     pub fn certainty(&self) -> f64 {
@@ -45,8 +45,8 @@ mod tests {
     use super::*;
     use crate::RawAnswer;
 
-    fn judgement(kind: SignalType, noul: Option<f64>, confidence: Option<f64>) -> Judgement {
-        RawAnswer { noul, choice: None, score: None, probabilities: None, confidence }.judgement(kind)
+    fn value(kind: SignalType, noul: Option<f64>, confidence: Option<f64>) -> AnswerValue {
+        RawAnswer { noul, choice: None, score: None, probabilities: None, confidence }.of_kind(kind)
     }
 
     #[test]
@@ -55,18 +55,18 @@ mod tests {
         for (noul, is_unsure) in
             [(0.299_999, false), (0.3, true), (0.5, true), (0.7, true), (0.700_001, false)]
         {
-            assert_eq!(band.covers(&judgement(SignalType::Noul, Some(noul), None)), is_unsure, "{noul}");
+            assert_eq!(band.covers(&value(SignalType::Noul, Some(noul), None)), is_unsure, "{noul}");
         }
         let below = Escalation::Below(0.4);
         for (confidence, is_unsure) in [(0.0, true), (0.399_999, true), (0.4, false), (1.0, false)] {
             assert_eq!(
-                below.covers(&judgement(SignalType::Choice, None, Some(confidence))),
+                below.covers(&value(SignalType::Choice, None, Some(confidence))),
                 is_unsure,
                 "{confidence}"
             );
         }
-        assert!(!below.covers(&judgement(SignalType::Noul, Some(0.5), None)), "another type");
-        assert!(!band.covers(&judgement(SignalType::Score, None, Some(0.0))), "another type");
+        assert!(!below.covers(&value(SignalType::Noul, Some(0.5), None)), "another type");
+        assert!(!band.covers(&value(SignalType::Score, None, Some(0.0))), "another type");
         assert!(band.is_of(SignalType::Noul) && !band.is_of(SignalType::Score));
         assert!(below.is_of(SignalType::Choice) && !below.is_of(SignalType::Noul));
     }
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn answers_of_all_types_are_compared_by_how_sure_they_are() {
-        let certainty = |noul| judgement(SignalType::Noul, Some(noul), None).certainty();
+        let certainty = |noul| value(SignalType::Noul, Some(noul), None).certainty();
         for (noul, expected) in [(0.5, 0.0), (0.0, 1.0), (1.0, 1.0), (0.25, 0.5)] {
             assert!((certainty(noul) - expected).abs() < 1e-12, "{noul}");
         }
-        assert!((judgement(SignalType::Score, None, Some(0.3)).certainty() - 0.3).abs() < 1e-12);
+        assert!((value(SignalType::Score, None, Some(0.3)).certainty() - 0.3).abs() < 1e-12);
     }
 }

@@ -37,7 +37,7 @@ pub mod totp;
 pub mod webhook;
 
 pub use access::{InvalidScopes, KeyKind, MemberRole, Scope, ScopeSet};
-pub use answer::{Answer, Distribution, FirstAnswer, InvalidDistribution, Judgement, RawAnswer};
+pub use answer::{Answer, AnswerValue, Distribution, FirstAnswer, InvalidDistribution, RawAnswer};
 pub use audit::AuditAction;
 pub use compaction::CompactedState;
 pub use date::{Date, InvalidDate};

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
-use crate::{Answer, Judgement, RawAnswer, SignalType, Timestamp};
+use crate::{Answer, AnswerValue, RawAnswer, SignalType, Timestamp};
 
 /// An answer as it is kept. Texts are borrowed from the row, and probabilities are not parsed until somebody asks for them.
 #[derive(Clone, Debug, Deserialize)]
@@ -119,7 +119,7 @@ impl RecordedAnswer<'_> {
         let shares = self.probabilities.map(|raw| serde_json::from_str(raw.get())).transpose()?;
         let shares = shares.map(Probabilities::by_name);
         let raw = self.raw.map(|raw| serde_json::from_str::<RecordedRaw>(raw.get())).transpose()?;
-        let judgement = Judgement {
+        let value = AnswerValue {
             kind: self.kind(),
             noul: self.noul,
             choice: self.choice.as_deref().map(str::to_owned),
@@ -129,7 +129,7 @@ impl RecordedAnswer<'_> {
         };
         Ok(Answer {
             signal: self.signal.clone().into_owned(),
-            judgement,
+            value,
             raw: raw.map(RawAnswer::from),
             escalated: self.escalated,
             model: self.model.as_deref().map(str::to_owned),
@@ -196,7 +196,7 @@ impl<'a> Shares<'a> {
 /// Writes the answers of an analysis, each with the version of the signal that was asked.
 pub fn encode<'a>(answers: impl Iterator<Item = (&'a Answer, i64)>) -> String {
     let written = answers.map(|(answer, version)| {
-        let Judgement { kind, noul, choice, score, probabilities, confidence } = &answer.judgement;
+        let AnswerValue { kind, noul, choice, score, probabilities, confidence } = &answer.value;
         WrittenAnswer {
             signal: &answer.signal,
             version,
@@ -279,7 +279,7 @@ mod tests {
         let calibrated: Vec<Answer> = answers()
             .into_iter()
             .map(|answer| {
-                let value = answer.judgement.clone();
+                let value = answer.value.clone();
                 answer.calibrated(value)
             })
             .collect();
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn an_answer_keeps_that_it_was_escalated_and_to_which_model() {
         let [sure, unsure, refused] = answers().try_into().unwrap();
-        let second = unsure.judgement.clone();
+        let second = unsure.value.clone();
         let (escalated, _) = unsure.escalated(second, "large \"2\"", "small");
         let written = vec![sure, escalated, refused.unescalated()];
         let row = encode(written.iter().map(|answer| (answer, 1)));
@@ -308,7 +308,7 @@ mod tests {
     fn a_reader_skips_what_it_does_not_know() {
         let read = parse(r#"[ {"x":[{"y":1}],"n":1,"v":2,"s":"later","r":{"n":0.5}} ]"#).unwrap();
         let answer = read[0].answer().unwrap();
-        assert_eq!((answer.judgement.noul, read[0].version, &*read[0].signal), (Some(1.0), 2, "later"));
+        assert_eq!((answer.value.noul, read[0].version, &*read[0].signal), (Some(1.0), 2, "later"));
         assert!(parse("[{}]").is_err() && parse("no").is_err());
     }
 

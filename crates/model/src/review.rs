@@ -1,7 +1,7 @@
 //! What the label of a review is worth, which decides the order in which reviews are worked through.
 
 use crate::condition::{Accepts, BoundCondition};
-use crate::{Judgement, SignalType};
+use crate::{AnswerValue, SignalType};
 
 /// The number of labels at which one more is worth half as much as the first.
 const HALF_RARE: f64 = 50.0;
@@ -14,9 +14,9 @@ pub struct SignalEvidence {
     /// The number of its levels or options; 2 for yes and no.
     pub candidates: usize,
     /// The present answer.
-    pub answer: Option<Judgement>,
+    pub answer: Option<AnswerValue>,
     /// The last answer of an earlier version of the signal.
-    pub earlier: Option<Judgement>,
+    pub earlier: Option<AnswerValue>,
     /// The labels about the signal, over all objects.
     pub labels: i64,
 }
@@ -32,7 +32,7 @@ impl SignalEvidence {
     /// nothing is known, which is 1.
     fn closeness(&self, rules: &[BoundCondition]) -> f64 {
         let Some(answer) = &self.answer else { return 1.0 };
-        let Some(value) = answer.value() else { return 1.0 - margin(answer) };
+        let Some(value) = answer.number() else { return 1.0 - margin(answer) };
         let thresholds = self.thresholds(rules);
         let distances = thresholds.iter().map(|threshold| (value - threshold).abs() / (self.scale() / 2.0));
         (1.0 - distances.fold(f64::INFINITY, f64::min)).max(0.0)
@@ -63,7 +63,7 @@ impl SignalEvidence {
     /// How much the answer differs from that of an earlier version, as a part of the scale; another option is all of it.
     fn difference(&self) -> f64 {
         let (Some(now), Some(earlier)) = (&self.answer, &self.earlier) else { return 0.0 };
-        match (now.value(), earlier.value()) {
+        match (now.number(), earlier.number()) {
             (Some(now), Some(earlier)) => ((now - earlier).abs() / self.scale()).min(1.0),
             (None, None) if now.kind == SignalType::Choice && now.choice == earlier.choice => 0.0,
             _ => 1.0,
@@ -79,7 +79,7 @@ impl SignalEvidence {
 }
 
 /// By how much the likeliest option leads.
-fn margin(answer: &Judgement) -> f64 {
+fn margin(answer: &AnswerValue) -> f64 {
     let mut shares: Vec<f64> =
         answer.probabilities.iter().flat_map(|shares| shares.values().copied()).collect();
     shares.sort_by(|one, other| other.total_cmp(one));
@@ -102,8 +102,8 @@ mod tests {
     use super::*;
     use crate::condition::{Condition, SignalShape};
 
-    fn noul(value: f64) -> Judgement {
-        Judgement {
+    fn noul(value: f64) -> AnswerValue {
+        AnswerValue {
             kind: SignalType::Noul,
             noul: Some(value),
             choice: None,
@@ -113,9 +113,9 @@ mod tests {
         }
     }
 
-    fn choice(shares: &[(&str, f64)]) -> Judgement {
+    fn choice(shares: &[(&str, f64)]) -> AnswerValue {
         let best = shares.iter().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(name, _)| *name);
-        Judgement {
+        AnswerValue {
             kind: SignalType::Choice,
             noul: None,
             choice: best.map(str::to_owned),
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    fn evidence(answer: Option<Judgement>) -> SignalEvidence {
+    fn evidence(answer: Option<AnswerValue>) -> SignalEvidence {
         SignalEvidence { key: "risk".to_owned(), candidates: 2, answer, earlier: None, labels: 0 }
     }
 
@@ -149,8 +149,8 @@ mod tests {
         assert_near(evidence(None).closeness(&rules), 1.0);
         let split = choice(&[("a", 0.45), ("b", 0.4), ("c", 0.15)]);
         assert_near(evidence(Some(split)).closeness(&rules), 0.95);
-        let score = Judgement { kind: SignalType::Score, score: Some(2.0), ..noul(0.0) };
-        let score = Judgement { noul: None, ..score };
+        let score = AnswerValue { kind: SignalType::Score, score: Some(2.0), ..noul(0.0) };
+        let score = AnswerValue { noul: None, ..score };
         assert_near(SignalEvidence { candidates: 5, ..evidence(Some(score)) }.closeness(&[]), 1.0);
     }
 
@@ -158,7 +158,7 @@ mod tests {
     fn rarely_labelled_signals_and_changed_answers_are_worth_more() {
         assert_near(evidence(None).rarity(), 1.0);
         assert_near(SignalEvidence { labels: 50, ..evidence(None) }.rarity(), 0.5);
-        let changed = |now: Judgement, earlier: Judgement| {
+        let changed = |now: AnswerValue, earlier: AnswerValue| {
             SignalEvidence { earlier: Some(earlier), ..evidence(Some(now)) }.difference()
         };
         assert_near(changed(noul(0.9), noul(0.2)), 0.7);

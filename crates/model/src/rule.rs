@@ -145,7 +145,7 @@ impl Triggered<'_> {
 }
 
 fn value_line(answer: &Answer) -> String {
-    let value = match (answer.judgement.value(), &answer.judgement.choice) {
+    let value = match (answer.value.number(), &answer.value.choice) {
         (Some(number), _) => number.to_string(),
         (None, Some(choice)) => shown(choice, MAX_NAME_SHOWN),
         (None, None) => String::new(),
@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Judgement, SignalType};
+    use crate::{AnswerValue, SignalType};
 
     const MINUTE: Duration = Duration::from_mins(1);
     const NOW: Timestamp = Timestamp::from_seconds(1_767_225_600);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn noul(signal: &str, value: f64) -> Answer {
-        let judgement = Judgement {
+        let value = AnswerValue {
             kind: SignalType::Noul,
             noul: Some(value),
             choice: None,
@@ -205,14 +205,14 @@ mod tests {
             probabilities: None,
             confidence: None,
         };
-        Answer::of(signal.to_owned(), judgement)
+        Answer::of(signal.to_owned(), value)
     }
 
     fn choice(signal: &str, option: &str) -> Answer {
         let noul = noul(signal, 0.0);
         let choice = Some(option.to_owned());
-        let judgement = Judgement { kind: SignalType::Choice, noul: None, choice, ..noul.judgement };
-        Answer { judgement, ..noul }
+        let value = AnswerValue { kind: SignalType::Choice, noul: None, choice, ..noul.value };
+        Answer { value, ..noul }
     }
 
     fn triggered<'a>(

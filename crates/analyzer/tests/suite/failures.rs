@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use analyzer::{
-    Analyzer, Anthropic, Endpoint, Failure, Findings, Inquiry, InvalidEndpoint, OpenAi, SystemOne,
+    Analyzer, Anthropic, Endpoint, Failure, Inquiry, InquiryAnswers, InvalidEndpoint, OpenAi, SystemOne,
     WordCounter,
 };
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -24,7 +24,7 @@ fn analyzers(endpoint: &Endpoint) -> Vec<Box<dyn Analyzer>> {
     ]
 }
 
-async fn outcomes(endpoint: &Endpoint) -> Vec<Result<Findings, Failure>> {
+async fn outcomes(endpoint: &Endpoint) -> Vec<Result<InquiryAnswers, Failure>> {
     let mut outcomes = Vec::new();
     for analyzer in analyzers(endpoint) {
         let inquiry = Inquiry { is_urgent: false, tenant: None, state: STATE, questions: &questions() };
@@ -93,8 +93,8 @@ async fn answers_in_time_count_although_others_time_out() {
     .await;
     let mut hasty = endpoint(&server.url);
     hasty.timeout = Duration::from_secs(1);
-    let findings = ask(&OpenAi::new(hasty).unwrap(), &questions()).await.unwrap();
-    let which: Vec<bool> = findings.answers.iter().map(Result::is_ok).collect();
+    let reply = ask(&OpenAi::new(hasty).unwrap(), &questions()).await.unwrap();
+    let which: Vec<bool> = reply.answers.iter().map(Result::is_ok).collect();
     assert_eq!(which, [true, false, false]);
 }
 
@@ -167,11 +167,11 @@ async fn the_path_and_the_query_of_the_url_are_kept() {
 async fn without_questions_nothing_is_sent() {
     let server = Scripted::start(|_| Reply::Silence).await;
     for analyzer in analyzers(&endpoint(&server.url)) {
-        let findings = analyzer
+        let reply = analyzer
             .analyze(Inquiry { is_urgent: false, tenant: None, state: STATE, questions: &[] })
             .await
             .unwrap();
-        assert_eq!((findings.answers.len(), findings.input_tokens, findings.model.as_str()), (0, 0, MODEL));
+        assert_eq!((reply.answers.len(), reply.input_tokens, reply.model.as_str()), (0, 0, MODEL));
     }
     assert_eq!(server.count(), 0);
 }

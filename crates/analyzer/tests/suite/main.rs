@@ -17,7 +17,7 @@ mod systemone;
 use std::error::Error as _;
 use std::time::Duration;
 
-use analyzer::{Analyzer, AnswerError, Endpoint, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, AnswerError, Endpoint, Failure, Inquiry, InquiryAnswers};
 use model::{Question, SignalType};
 use serde_json::Value;
 use url::Url;
@@ -56,20 +56,20 @@ fn questions() -> Vec<Question> {
     ]
 }
 
-async fn ask(analyzer: &impl Analyzer, questions: &[Question]) -> Result<Findings, Failure> {
+async fn ask(analyzer: &impl Analyzer, questions: &[Question]) -> Result<InquiryAnswers, Failure> {
     analyzer.analyze(Inquiry { is_urgent: false, tenant: None, state: STATE, questions }).await
 }
 
 /// The probabilities of every answer, rounded so that they can be compared.
-fn probabilities(findings: &Findings) -> Vec<Result<Vec<f64>, AnswerError>> {
+fn probabilities(reply: &InquiryAnswers) -> Vec<Result<Vec<f64>, AnswerError>> {
     let rounded = |value: &f64| (value * 1e9).round() / 1e9;
-    let answers = findings.answers.iter().cloned();
+    let answers = reply.answers.iter().cloned();
     answers.map(|answer| answer.map(|one| one.probabilities().iter().map(rounded).collect())).collect()
 }
 
 /// The cause of a failure in one line, which must not contain a secret.
 #[track_caller]
-fn cause_of(outcome: Result<Findings, Failure>) -> String {
+fn cause_of(outcome: Result<InquiryAnswers, Failure>) -> String {
     let failure = outcome.unwrap_err();
     let mut text = failure.to_string();
     let mut next = failure.source();

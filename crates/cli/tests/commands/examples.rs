@@ -26,7 +26,6 @@ impl Stage for Shop {
             ("AUSPEX_STRIPE_SECRET_KEY", key),
             ("AUSPEX_STRIPE_WEBHOOK_SECRET", "whsec_0123456789abcdef"),
             ("AUSPEX_STRIPE_API_URL", stripe.url().as_str()),
-            ("AUSPEX_PUBLIC_URL", "https://example.test/auspex"),
         ];
         Self { world: World::with(backend, &settings).await, _stripe: stripe }
     }

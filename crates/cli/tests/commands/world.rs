@@ -70,7 +70,7 @@ impl Stage for World {
 impl World {
     /// The service with more settings than usual.
     pub(crate) async fn with(backend: Backend, more: &[(&str, &str)]) -> Self {
-        let database = TestDatabase::create(backend).await;
+        let database = TestDatabase::create_migrated(backend).await;
         let settings = [
             ("AUSPEX_LISTEN", "127.0.0.1:0"),
             ("AUSPEX_LOG", "error"),

@@ -197,7 +197,7 @@ async fn returns_a_verdict() {
     let client = connect().await;
     let verdict = client.verdict("a", sale().signals(["trust_score"])).await.unwrap();
     assert!(verdict.analyzed);
-    assert_eq!((verdict.answers.len(), verdict.answers[0].judgement.kind), (1, SignalType::Score));
+    assert_eq!((verdict.answers.len(), verdict.answers[0].value.kind), (1, SignalType::Score));
 }
 
 #[ignore = "make test-clients runs it"]

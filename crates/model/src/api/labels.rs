@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::api::{Author, UnknownName};
 use crate::quality::{ClassAnswer, Classes, YesNoAnswer};
 use crate::record::object_only;
-use crate::{Answer, FirstAnswer, Judgement, Question, SignalType, Timestamp};
+use crate::{Answer, AnswerValue, FirstAnswer, Question, SignalType, Timestamp};
 
 /// How a label was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -48,13 +48,13 @@ pub enum LabelValue {
 
 impl LabelValue {
     /// The yes/no answer that this label is compared with; none of another type.
-    pub fn compare_yes_no(&self, answer: &Judgement) -> Option<YesNoAnswer> {
+    pub fn compare_yes_no(&self, answer: &AnswerValue) -> Option<YesNoAnswer> {
         let Self::YesNo(is_yes) = self else { return None };
         Some(YesNoAnswer { answer: answer.noul?, is_yes: *is_yes })
     }
 
     /// The choice or score that this label is compared with; none of another type.
-    pub fn compare_class(&self, classes: &mut Classes, answer: &Judgement) -> Option<ClassAnswer> {
+    pub fn compare_class(&self, classes: &mut Classes, answer: &AnswerValue) -> Option<ClassAnswer> {
         match self {
             Self::Choice(option) => classes.compare(option, answer),
             Self::Level(level) => classes.compare(&level.to_string(), answer),
@@ -143,18 +143,18 @@ pub struct LabelAnswer {
 
 impl LabelAnswer {
     /// What the first analyzer said, calibrated where a calibration was on.
-    pub fn first_judgement(&self) -> Judgement {
-        let judgement = &self.answer.judgement;
-        self.first.as_ref().map_or_else(|| judgement.clone(), |first| first.value.judgement(judgement.kind))
+    pub fn first_value(&self) -> AnswerValue {
+        let value = &self.answer.value;
+        self.first.as_ref().map_or_else(|| value.clone(), |first| first.value.of_kind(value.kind))
     }
 
     /// What the first analyzer itself said, before any calibration.
-    pub fn first_own_judgement(&self) -> Judgement {
-        let Answer { judgement, raw, .. } = &self.answer;
+    pub fn first_own_value(&self) -> AnswerValue {
+        let Answer { value, raw, .. } = &self.answer;
         match (&self.first, raw) {
-            (Some(first), _) => first.own(judgement.kind),
-            (None, Some(raw)) => raw.judgement(judgement.kind),
-            (None, None) => judgement.clone(),
+            (Some(first), _) => first.own(value.kind),
+            (None, Some(raw)) => raw.of_kind(value.kind),
+            (None, None) => value.clone(),
         }
     }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::record::object_only;
-use crate::{Answer, CompactedState, Judgement, RawAnswer, SignalType, Timestamp};
+use crate::{Answer, AnswerValue, CompactedState, RawAnswer, SignalType, Timestamp};
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -222,7 +222,7 @@ pub struct SignalResult {
     pub key: String,
     /// Its type and value.
     #[serde(flatten)]
-    pub judgement: Judgement,
+    pub value: AnswerValue,
     /// The analyzer's own answer, where a calibration is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -241,9 +241,9 @@ pub struct SignalResult {
 
 impl From<SignalResult> for Answer {
     fn from(result: SignalResult) -> Self {
-        let SignalResult { key, judgement, raw, escalated, model, .. } = result;
+        let SignalResult { key, value, raw, escalated, model, .. } = result;
         let model = model.filter(|_| escalated == Some(true));
-        Self { signal: key, judgement, raw, escalated, model }
+        Self { signal: key, value, raw, escalated, model }
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::api::EventInput;
 use crate::record::object_only;
-use crate::{Answer, Judgement, SignalType, Timestamp};
+use crate::{Answer, AnswerValue, SignalType, Timestamp};
 
 /// A signal's definition, as sent to the service.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -192,7 +192,7 @@ pub struct SystemOneResponse {
 pub struct SystemOneAnswer {
     /// Its type and value.
     #[serde(flatten)]
-    pub judgement: Judgement,
+    pub value: AnswerValue,
     /// The descriptions of the levels, by index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

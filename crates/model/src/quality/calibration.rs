@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::api::{CalibrationMethod, CalibrationQuality};
 use crate::quality::yes_no::CalibrationError;
 use crate::quality::{ClassAnswer, YesNoAnswer, bootstrap, small_samples};
-use crate::{Answer, Distribution, Judgement, Question, SignalType};
+use crate::{Answer, AnswerValue, Distribution, Question, SignalType};
 
 /// The fewest labels that a calibration is fitted to.
 pub const MIN_LABELS: usize = 50;
@@ -167,7 +167,7 @@ impl Calibrator {
 
     /// The calibrated answer to a question, from the analyzer's own; none where this calibration is of another type of
     /// question, or the answer has no probabilities.
-    pub fn calibrate(&self, question: &Question, raw: &Judgement) -> Option<Judgement> {
+    pub fn calibrate(&self, question: &Question, raw: &AnswerValue) -> Option<AnswerValue> {
         let weights = match (question.kind, self.method()) {
             (SignalType::Noul, CalibrationMethod::Platt | CalibrationMethod::Isotonic) => {
                 let yes = self.probability(raw.noul?);
@@ -185,7 +185,7 @@ impl Calibrator {
             _ => return None,
         };
         let distribution = Distribution::from_weights(&weights).ok()?;
-        Answer::new(question, &distribution).ok().map(|answer| answer.judgement)
+        Answer::new(question, &distribution).ok().map(|answer| answer.value)
     }
 }
 

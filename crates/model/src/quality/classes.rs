@@ -7,7 +7,7 @@ use indexmap::{IndexMap, IndexSet};
 use crate::api::Figures;
 use crate::quality::yes_no::CalibrationError;
 use crate::quality::{MIN_LABELS, bootstrap, float, integer, small_samples, wilson};
-use crate::{Judgement, SignalType};
+use crate::{AnswerValue, SignalType};
 
 /// The options or levels that labels and answers name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Classes {
     }
 
     /// Compares an answer with the class that its label names; none if the answer has no value.
-    pub fn compare(&mut self, truth: &str, answer: &Judgement) -> Option<ClassAnswer> {
+    pub fn compare(&mut self, truth: &str, answer: &AnswerValue) -> Option<ClassAnswer> {
         let answered = match answer.kind {
             SignalType::Choice => answer.choice.clone()?,
             // Half up, like comparisons with a level.

@@ -12,9 +12,14 @@ const COUNTS: [usize; 4] = [10, 20, 50, 100];
 /// Sets of labels for figures whose intervals are a formula, and for those that need a bootstrap.
 const SETS: usize = 1_000;
 const BOOTSTRAPPED: usize = 100;
+/// How wide the intervals of so many labels may be on average: one that says nothing, from 0 to 1, covers everything. The widest are
+/// those of macro-F1, with 0.75, 0.61, 0.44 and 0.33.
+const WIDEST: [f64; 4] = [0.8, 0.65, 0.47, 0.35];
 /// The labels that what is true is computed from.
 const MANY: usize = 100_000;
 
+/// The distance that counts as 1: half of the most that five levels can be apart.
+const DISTANCE: f64 = 2.0;
 /// The figure that is a share.
 const SHARE: &str = "share of right answers";
 
@@ -33,8 +38,8 @@ impl Coverage {
     }
 
     /// Of 1,000 intervals that cover in 95 of 100, fewer than 930 cover in one of 500 runs; of 100, fewer than 88. Wilson's
-    /// interval of a share covers a little less at some shares of few trials.
-    fn check(&self, what: &str) {
+    /// interval of a share covers a little less at some shares of few trials. Widths are in units of `scale`.
+    fn check(&self, what: &str, scale: f64) {
         for ((name, count), (covered, of, width)) in &self.0 {
             let (share, width) = (float(*covered) / float(*of), width / float(*of));
             println!("{what}: {name} of {count} labels: {share:.3} of {of} cover, {width:.3} wide");
@@ -44,6 +49,8 @@ impl Coverage {
                 (false, _) => 0.87,
             };
             assert!(share >= least, "{what}: {name} of {count} labels: {share:.3} of {of} cover");
+            let index = COUNTS.iter().position(|known| known == count).unwrap();
+            assert!(width <= WIDEST[index] * scale, "{what}: {name} of {count} labels: {width:.3} wide");
         }
     }
 }
@@ -108,7 +115,7 @@ fn intervals_of_yes_no_figures_cover_what_they_say() {
                 coverage.add("brier", count, small_samples::bounded_mean(&squares, 0.0, 1.0), brier);
             }
         }
-        coverage.check(what);
+        coverage.check(what, 1.0);
     }
 }
 
@@ -130,7 +137,7 @@ fn intervals_of_calibration_errors_cover_what_they_say() {
                 coverage.add("calibration_error", count, figures.calibration_error, error);
             }
         }
-        coverage.check(what);
+        coverage.check(what, 1.0);
     }
 }
 
@@ -204,7 +211,7 @@ fn intervals_of_class_figures_cover_what_they_say() {
                 coverage.add(SHARE, count, figures.accuracy, accuracy);
             }
         }
-        coverage.check(what);
+        coverage.check(what, 1.0);
     }
 }
 
@@ -230,7 +237,7 @@ fn intervals_of_mean_distances_cover_what_they_say() {
                 );
             }
         }
-        coverage.check(what);
+        coverage.check(what, DISTANCE);
     }
 }
 
@@ -287,7 +294,7 @@ fn intervals_of_differences_cover_what_they_say() {
                 coverage.add("brier", count, Some(difference.brier), brier);
             }
         }
-        coverage.check(what);
+        coverage.check(what, 1.0);
     }
 }
 
@@ -312,6 +319,14 @@ fn intervals_of_paired_shares_cover_what_they_say() {
                 coverage.add("accuracy", count, figure, shares[2] - shares[1]);
             }
         }
-        coverage.check(what);
+        coverage.check(what, 1.0);
     }
+}
+
+#[test]
+#[should_panic(expected = "1.000 wide")]
+fn an_interval_that_says_nothing_fails() {
+    let mut coverage = Coverage::default();
+    coverage.add(SHARE, COUNTS[0], Some(Figure { value: 0.5, low: 0.0, high: 1.0 }), 0.5);
+    coverage.check("everything", 1.0);
 }

@@ -169,7 +169,7 @@ fn fitted(answers: &[Compared], kept: Kept, escalation: Option<Escalation>) -> F
 }
 
 /// The error of both analyzers together when the least certain share of answers goes to a second one of this accuracy; `answers`
-/// have their certainty ([`crate::Judgement::certainty`]) as value. Answers that are equally certain are escalated in part.
+/// have their certainty ([`crate::AnswerValue::certainty`]) as value. Answers that are equally certain are escalated in part.
 pub fn error_at(answers: &[Compared], share: f64, accuracy: f64) -> f64 {
     let mut left = share.clamp(0.0, 1.0) * float(answers.len());
     let mut wrong = 0.0;

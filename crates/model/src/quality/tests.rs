@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::bootstrap::Draws;
 use super::*;
 use crate::api::Figures;
-use crate::{Judgement, SignalType};
+use crate::{AnswerValue, SignalType};
 
 fn labelled(answers: &[(f64, bool)]) -> Vec<YesNoAnswer> {
     answers.iter().map(|(answer, is_yes)| YesNoAnswer { answer: *answer, is_yes: *is_yes }).collect()
@@ -103,10 +103,10 @@ fn perfectly_separated_answers_still_have_an_interval() {
     assert!((auc.value - 1.0).abs() < f64::EPSILON && auc.low < 0.9 && auc.low > 0.6, "{auc:?}");
 }
 
-fn judgement(kind: SignalType, shares: &[(&str, f64)]) -> Judgement {
+fn value(kind: SignalType, shares: &[(&str, f64)]) -> AnswerValue {
     let top = shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
     let score = shares.iter().map(|(name, share)| name.parse().unwrap_or(0.0) * share).sum();
-    Judgement {
+    AnswerValue {
         kind,
         noul: None,
         choice: (kind == SignalType::Choice).then(|| top.0.to_owned()),
@@ -119,8 +119,8 @@ fn judgement(kind: SignalType, shares: &[(&str, f64)]) -> Judgement {
 #[test]
 fn classes_are_compared_by_name() {
     let mut classes = Classes::new(["red".to_owned(), "blue".to_owned()]);
-    let red = judgement(SignalType::Choice, &[("red", 0.75), ("blue", 0.25)]);
-    let blue = judgement(SignalType::Choice, &[("red", 0.25), ("blue", 0.75)]);
+    let red = value(SignalType::Choice, &[("red", 0.75), ("blue", 0.25)]);
+    let blue = value(SignalType::Choice, &[("red", 0.25), ("blue", 0.75)]);
     let mut answers = Vec::new();
     for (truth, answer, count) in
         [("red", &red, 5), ("red", &blue, 1), ("blue", &blue, 3), ("green", &red, 1)]
@@ -141,8 +141,8 @@ fn classes_are_compared_by_name() {
 fn the_level_answered_is_the_nearest() {
     let mut classes = Classes::new(["0".to_owned(), "1".to_owned(), "2".to_owned()]);
     // The likeliest level is 0, the expected one 0.9.
-    let torn = judgement(SignalType::Score, &[("0", 0.5), ("1", 0.1), ("2", 0.4)]);
-    let half = judgement(SignalType::Score, &[("0", 0.5), ("1", 0.5), ("2", 0.0)]);
+    let torn = value(SignalType::Score, &[("0", 0.5), ("1", 0.1), ("2", 0.4)]);
+    let half = value(SignalType::Score, &[("0", 0.5), ("1", 0.5), ("2", 0.0)]);
     let compared = classes.compare("2", &torn).unwrap();
     assert_eq!((compared.truth, compared.answered), (2, 1));
     assert_eq!(compared.top_deviation(), (0.5, 0.5), "the likeliest level is not the true one");

@@ -269,7 +269,7 @@ async fn ask_for_verdicts(page: &Page, client: &Client, signals: &[Signal]) -> D
         page.object(id, "wants to publish this message:");
         page.activity(activity);
         page.answers(&verdict.answers, signals);
-        let risk = verdict.answers.first().and_then(|answer| answer.judgement.noul).unwrap_or(0.0);
+        let risk = verdict.answers.first().and_then(|answer| answer.value.noul).unwrap_or(0.0);
         let decision = if risk > 0.5 { "you would hold it back" } else { "you would publish it" };
         page.call(
             &format!("POST /v1/objects/{id}/events"),
@@ -286,7 +286,7 @@ async fn search(page: &Page, client: &Client) -> DemoResult {
         client.objects(&ObjectsQuery { q, sort: ObjectSort::Flagged, ..ObjectsQuery::default() }).await?;
     page.call(&format!("GET /v1/objects?q={WHEN}&sort=flagged"), &format!("{} found", found.objects.len()));
     for object in &found.objects {
-        let risk = object.analysis.iter().filter_map(|answer| answer.judgement.noul).fold(0.0, f64::max);
+        let risk = object.analysis.iter().filter_map(|answer| answer.value.noul).fold(0.0, f64::max);
         page.found(&object.object_id, risk);
     }
     Ok(())

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::api::{EventInput, Figure, LabelValue, SignalInput, SignalQuality};
 use model::quality::escalation::{Compared, error_at};
 use model::quality::{ClassAnswer, Classes, Costs, Labelled, Scope, YesNoAnswer};
-use model::{Answer, History, HistoryEvent, Judgement, Question, SignalType, Timestamp, event};
+use model::{Answer, AnswerValue, History, HistoryEvent, Question, SignalType, Timestamp, event};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -159,7 +159,10 @@ fn question(signal: &str, number: usize) -> Result<Question, String> {
 }
 
 /// Asks about all lines, in their order, and shows how far it is.
-async fn ask(analyzer: &dyn Analyzer, cases: &[Case]) -> Result<Vec<Judgement>, Box<dyn std::error::Error>> {
+async fn ask(
+    analyzer: &dyn Analyzer,
+    cases: &[Case],
+) -> Result<Vec<AnswerValue>, Box<dyn std::error::Error>> {
     let progress = ProgressBar::with_draw_target(Some(cases.len() as u64), ProgressDrawTarget::stderr());
     let template = "{bar:30.cyan} {pos} of {len}  {eta} left";
     progress
@@ -172,7 +175,7 @@ async fn ask(analyzer: &dyn Analyzer, cases: &[Case]) -> Result<Vec<Judgement>, 
         progress.inc(1);
         let distribution = findings.answers.into_iter().next().and_then(Result::ok);
         let answer = distribution.and_then(|distribution| Answer::new(&case.question, &distribution).ok());
-        answer.map(|answer| answer.judgement).ok_or_else(|| format!("line {}: no answer", case.line))
+        answer.map(|answer| answer.value).ok_or_else(|| format!("line {}: no answer", case.line))
     });
     let answers = asked.buffered(CONCURRENT).try_collect().await?;
     progress.finish_and_clear();
@@ -180,15 +183,15 @@ async fn ask(analyzer: &dyn Analyzer, cases: &[Case]) -> Result<Vec<Judgement>, 
 }
 
 /// The figures of each question, in the order of the file.
-fn reports(cases: &[Case], answers: &[Judgement], at: Timestamp) -> Vec<SignalQuality> {
-    let mut by_question: IndexMap<&str, Vec<(&Case, &Judgement)>> = IndexMap::new();
+fn reports(cases: &[Case], answers: &[AnswerValue], at: Timestamp) -> Vec<SignalQuality> {
+    let mut by_question: IndexMap<&str, Vec<(&Case, &AnswerValue)>> = IndexMap::new();
     for (case, answer) in cases.iter().zip(answers) {
         by_question.entry(&case.question.key).or_default().push((case, answer));
     }
     by_question.into_values().filter_map(|answered| report(&answered, at)).collect()
 }
 
-fn report(answered: &[(&Case, &Judgement)], at: Timestamp) -> Option<SignalQuality> {
+fn report(answered: &[(&Case, &AnswerValue)], at: Timestamp) -> Option<SignalQuality> {
     let question = &answered.first()?.0.question;
     let scope = Scope { signal: question.key.clone(), kind: question.kind, version: None };
     if question.kind == SignalType::Noul {
@@ -236,7 +239,7 @@ fn print(reports: &[SignalQuality], model: &str) {
 }
 
 /// The error of both analyzers together by the share that is escalated, for each question and for all lines.
-fn print_escalations(cases: &[Case], answers: &[Judgement], accuracy: f64) {
+fn print_escalations(cases: &[Case], answers: &[AnswerValue], accuracy: f64) {
     let mut by_question: IndexMap<&str, Vec<Compared>> = IndexMap::new();
     let mut all = Vec::with_capacity(cases.len());
     let mut classes = Classes::default();

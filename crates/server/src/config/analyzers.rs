@@ -28,6 +28,8 @@ pub struct Escalation {
     pub per_day: u32,
     /// What they may cost an account on a day, in micro-dollars; 0 is no limit.
     pub micros_per_day: u64,
+    /// Settings of a second analyzer that there is none of.
+    unused: Vec<&'static str>,
 }
 
 /// The names of an analyzer's settings.
@@ -66,7 +68,10 @@ impl Escalation {
         let model = set.optional("escalate_model")?;
         let api_key = set.secret("escalate_api_key")?;
         let timeout = set.value::<Millis>("escalate_timeout_ms", "30000")?.0;
+        let given = [("url", url.is_some()), ("model", model.is_some()), ("api_key", api_key.is_some())];
+        let is_unused = |is_given: bool| is_given && kind.is_none();
         Ok(Self {
+            unused: given.into_iter().filter(|given| is_unused(given.1)).map(|given| given.0).collect(),
             analyzer: kind.map(|kind| Analyzer { kind, url, api_key, model, timeout }),
             per_day: set.value("escalate_per_day", "0")?,
             micros_per_day: set.value("escalate_micros_per_day", "0")?,
@@ -111,7 +116,7 @@ fn check_one(names: &AnalyzerNames, settings: &Analyzer) -> Result<(), (&'static
     Ok(())
 }
 
-/// Warnings about base URLs that are most likely incomplete.
+/// Warnings about base URLs that are most likely incomplete, and about settings without an analyzer.
 pub(super) fn warnings(first: &Analyzer, escalation: &Escalation) -> Vec<String> {
     let warning = |(names, settings): (&AnalyzerNames, &Analyzer)| {
         let operation = settings.kind.operation()?;
@@ -121,5 +126,9 @@ pub(super) fn warnings(first: &Analyzer, escalation: &Escalation) -> Vec<String>
             "{PREFIX}{name} has no path, so {url}/{operation} is called; most servers answer at {url}/v1/{operation}"
         ))
     };
-    both(first, escalation).filter_map(warning).collect()
+    let unused = escalation.unused.iter().map(|name| {
+        let name = name.to_ascii_uppercase();
+        format!("{PREFIX}ESCALATE_{name} has no effect without {PREFIX}ESCALATE_ANALYZER: there is no second analyzer")
+    });
+    both(first, escalation).filter_map(warning).chain(unused).collect()
 }

@@ -129,6 +129,12 @@ fn the_second_analyzer_is_checked_like_the_first() {
     assert_eq!(escalation.analyzer.as_ref().unwrap().timeout, Duration::from_millis(1_500));
     assert!(!format!("{config:?}").contains("sk-hidden"));
     assert!(with(&[("AUSPEX_ANALYZER", "words"), ("AUSPEX_ESCALATE_ANALYZER", "embedded")]).is_ok());
+    let config = with(&[url, ("AUSPEX_ESCALATE_MODEL", "m")]).unwrap();
+    for name in ["AUSPEX_ESCALATE_URL", "AUSPEX_ESCALATE_MODEL"] {
+        let is_warned_of =
+            |warning: &String| warning.contains(name) && warning.contains("no second analyzer");
+        assert!(config.warnings.iter().any(is_warned_of), "{name}: {:?}", config.warnings);
+    }
 }
 
 #[test]

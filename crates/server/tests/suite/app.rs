@@ -57,14 +57,14 @@ pub(crate) struct SentMail {
 impl App {
     /// Starts the service on a fresh database with these settings beside the usual ones.
     pub(crate) async fn start(backend: Backend, settings: &[(&str, &str)]) -> Self {
-        let database = TestDatabase::create(backend).await;
+        let database = TestDatabase::create_migrated(backend).await;
         let url = database.url().to_owned();
         Self::start_on(database, &url, settings).await
     }
 
     /// Starts the service as [`App::start`] does, at another time, for stories with a peer that goes by the real one.
     pub(crate) async fn start_at(backend: Backend, settings: &[(&str, &str)], start: Timestamp) -> Self {
-        let database = TestDatabase::create(backend).await;
+        let database = TestDatabase::create_migrated(backend).await;
         let url = database.url().to_owned();
         Self::start_with(database, &url, settings, start).await
     }
@@ -76,7 +76,7 @@ impl App {
 
     /// Starts the service by a clock that the test does not advance.
     pub(crate) async fn start_by(backend: Backend, settings: &[(&str, &str)], clock: Clock) -> Self {
-        let database = TestDatabase::create(backend).await;
+        let database = TestDatabase::create_migrated(backend).await;
         let url = database.url().to_owned();
         let server = start_server(&database, &url, settings, &clock).await;
         // Hands of another clock.
@@ -87,7 +87,7 @@ impl App {
     /// Starts the service with an analyzer of the test.
     pub(crate) async fn start_with_analyzer(backend: Backend, analyzer: Arc<dyn Analyzer>) -> Self {
         log_watch::start();
-        let database = TestDatabase::create(backend).await;
+        let database = TestDatabase::create_migrated(backend).await;
         let config = config(&database, database.url(), &[]);
         let (clock, hands) = Clock::manual(START);
         let random = Random::system().unwrap();

@@ -368,8 +368,8 @@ async fn a_line_says_who_did_what_from_where(app: &App) {
         assert_eq!((&shown["version"], &shown["calibration"]), (&json!(version), &Value::Null), "{line}");
         assert_eq!(shown["instructions"], question);
     }
-    let events =
-        json!({"object_type": "user", "display_name": "Eve", "events": [{"type": "event", "name": "seen"}]});
+    let events = json!({"object_type": "user",
+        "events": [{"type": "event", "name": "signup", "metadata": {"name": "Eve"}}]});
     assert_eq!(app.call(&token, Method::POST, "/v1/objects/o1/events", &events).await.status, 202);
     assert_eq!(app.call(&token, Method::DELETE, "/v1/objects/o1", &Value::Null).await.status, 204);
     let line = &entries(app, &token, "").await[0];

@@ -136,9 +136,6 @@ async fn sure_answers_cost_one_call_and_one_line(stage: &Staged) {
 
 async fn an_unsure_answer_is_the_second_analyzer_s_everywhere(stage: &Staged) {
     let key = unsure(stage).await;
-    let receiver = Receiver::start().await;
-    let endpoint = json!({"url": receiver.url(), "events": ["analysis.completed"]});
-    assert_eq!(key.call(stage, Method::POST, "/v1/webhooks", &endpoint).await.status, 201);
     let rule = json!({"when": "is_scammer > 0.9", "action_type": "email",
                       "action_config": {"to": "alerts@example.com"}});
     assert_eq!(key.call(stage, Method::POST, "/v1/rules", &rule).await.status, 201);
@@ -175,8 +172,6 @@ async fn an_unsure_answer_is_the_second_analyzer_s_everywhere(stage: &Staged) {
     assert!(csv.lines().next().unwrap().ends_with(",read_seq,escalated,cursor"), "{csv}");
     assert!(csv.lines().any(|line| line.contains(",second,sync,1,true,")), "{csv}");
 
-    let payload: Value = serde_json::from_str(&receiver.got(1).await.body).unwrap();
-    assert_eq!(answer_to(&payload["answers"], "is_scammer"), expected, "{payload}");
     stage.settle().await;
     let firings = get(stage, &key, "/v1/rule_firings").await.json();
     assert_eq!(firings["firings"].as_array().unwrap().len(), 1, "by the second answer: {firings}");
@@ -197,9 +192,16 @@ async fn an_unsure_answer_is_the_second_analyzer_s_everywhere(stage: &Staged) {
 
 async fn queued_analyses_escalate_too(stage: &Staged) {
     let key = unsure(stage).await;
+    let receiver = Receiver::start().await;
+    let endpoint = json!({"url": receiver.url(), "events": ["analysis.completed"]});
+    assert_eq!(key.call(stage, Method::POST, "/v1/webhooks", &endpoint).await.status, 201);
     send_event(stage, &key, "user_1", "seen").await;
     stage.advance(Duration::from_secs(5));
     stage.settle().await;
+    let payload: Value = serde_json::from_str(&receiver.got(1).await.body).unwrap();
+    let expected =
+        json!({"signal": "is_scammer", "type": "noul", "noul": 0.95, "escalated": true, "model": "second"});
+    assert_eq!(answer_to(&payload["answers"], "is_scammer"), expected, "{payload}");
     let object = get(stage, &key, "/v1/objects/user_1").await.json();
     let shown = answer_to(&object["analysis"], "is_scammer");
     assert_eq!((&shown["noul"], &shown["model"]), (&json!(0.95), &json!("second")));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use model::{Distribution, SignalType};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Analyzer for Watchful {
         "watchful"
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let sees_fraud = inquiry.state.contains("fraud");
         let answer = |question: &model::Question| {
@@ -53,14 +53,14 @@ impl Analyzer for Watchful {
             Distribution::from_weights(&weights).map_err(|_| analyzer::AnswerError::Incomplete)
         };
         let is_lost = self.is_flaky.load(Ordering::SeqCst) && !inquiry.state.contains("flaky");
-        let findings = Findings {
+        let reply = InquiryAnswers {
             model: self.model().to_owned(),
             answers: inquiry.questions.iter().map(answer).collect(),
             input_tokens: TOKENS,
             output_tokens: 0,
         };
         let failure = || Err(Failure::Failed("it is down".into()));
-        Box::pin(std::future::ready(if is_lost { failure() } else { Ok(findings) }))
+        Box::pin(std::future::ready(if is_lost { failure() } else { Ok(reply) }))
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::app::{PASSWORD, Reply};
+use crate::login::whoami;
 use crate::provider_peers::{PROVIDERS, Providers, callback, challenge, parameter};
 use crate::two_factor::Phone;
 
@@ -203,12 +204,13 @@ async fn an_address_that_a_provider_showed_counts_as_verified(stage: &Providers)
         let (at_first, at_second) = (1, 2);
         stage.person(first, at_first, &email, true).await;
         stage.person(second, at_second, &email.to_uppercase(), true).await;
-        let token = stage.token(first, at_first, 201).await;
-        let key = stage.app.api_key(&token).await;
+        let first_token = stage.token(first, at_first, 201).await;
+        let key = stage.app.api_key(&first_token).await;
+        let me = stage.get(&first_token, "/v1/me").await;
 
-        let other_token = stage.token(second, at_second, 200).await;
-        let me = stage.get(&token, "/v1/me").await;
-        assert_eq!(stage.get(&other_token, "/v1/me").await, me);
+        let token = stage.token(second, at_second, 200).await;
+        assert_eq!(stage.get(&token, "/v1/me").await, me);
+        whoami(&stage.app, &first_token).await.refused(401, "unauthorized");
         assert_eq!(key.call(&stage.app, Method::GET, "/v1/me", &Value::Null).await.status, 200);
         assert_eq!(stage.ways_in(&token).await.1.len(), 2);
         assert_eq!(count(&stage.app.subjects_to(&email).await, LINKED), 1);
@@ -220,15 +222,16 @@ async fn who_verified_the_address_keeps_password_and_keys(stage: &Providers) {
         let email = format!("ann-{provider}@example.com");
         stage.app.register(&email).await;
         stage.reset_password(&email, NEW_PASSWORD).await;
-        let token = token_of(&stage.log_in(&email, NEW_PASSWORD).await);
-        let key = stage.app.api_key(&token).await;
-        Phone::switched_on(&stage.app, &token).await;
-        let me = stage.get(&token, "/v1/me").await;
+        let by_password = token_of(&stage.log_in(&email, NEW_PASSWORD).await);
+        let key = stage.app.api_key(&by_password).await;
+        Phone::switched_on(&stage.app, &by_password).await;
+        let me = stage.get(&by_password, "/v1/me").await;
 
         stage.person(provider, 1, &email.to_uppercase(), true).await;
-        let by_provider = stage.token(provider, 1, 200).await;
-        assert_eq!(stage.get(&by_provider, "/v1/me").await, me);
+        let token = stage.token(provider, 1, 200).await;
         assert_eq!(stage.get(&token, "/v1/me").await, me);
+        // A new way to sign in ends all other sessions.
+        whoami(&stage.app, &by_password).await.refused(401, "unauthorized");
         assert_eq!(key.call(&stage.app, Method::GET, "/v1/me", &Value::Null).await.status, 200);
         assert_eq!(stage.ways_in(&token).await, (true, vec![provider.to_owned()]));
         assert_eq!(stage.get(&token, "/v1/me/mfa").await["enabled"], true);

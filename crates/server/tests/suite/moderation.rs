@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use model::Distribution;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ impl Analyzer for Keyed {
         "keyed"
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         let answer = |question: &model::Question| {
             let is_mine = question.instructions.to_string().contains("mine");
             let yes = match (inquiry.state.contains(&question.key), is_mine) {
@@ -48,14 +48,14 @@ impl Analyzer for Keyed {
             Distribution::from_weights(&[yes, 1.0 - yes]).map_err(|_| analyzer::AnswerError::Incomplete)
         };
         let is_silent = inquiry.state.contains("silence");
-        let findings = Findings {
+        let reply = InquiryAnswers {
             model: self.model().to_owned(),
             // One answer is missing.
             answers: inquiry.questions.iter().skip(usize::from(is_silent)).map(answer).collect(),
             input_tokens: INPUT_TOKENS,
             output_tokens: 0,
         };
-        Box::pin(std::future::ready(Ok(findings)))
+        Box::pin(std::future::ready(Ok(reply)))
     }
 }
 

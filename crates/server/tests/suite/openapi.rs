@@ -1,4 +1,4 @@
-//! The description of the interface: valid by others' judgement, complete, and the one that is checked in.
+//! The description of the interface: valid by others' value, complete, and the one that is checked in.
 
 use serde_json::Value;
 use testkit::{Backend, Stage as _};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use model::Distribution;
 use testkit::{Backend, Stage};
 
@@ -34,19 +34,19 @@ impl Analyzer for Panicking {
         "panicking"
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         let panics = inquiry.state.contains("panics") && self.panics.fetch_add(1, Ordering::SeqCst) == 0;
         assert!(!panics, "an analyzer that panics");
         let even = |candidates: usize| {
             Distribution::from_weights(&vec![1.0; candidates]).map_err(|_| AnswerError::Incomplete)
         };
-        let findings = Findings {
+        let reply = InquiryAnswers {
             model: self.model().to_owned(),
             answers: inquiry.questions.iter().map(|question| even(question.candidates.len())).collect(),
             input_tokens: 100,
             output_tokens: 3,
         };
-        Box::pin(std::future::ready(Ok(findings)))
+        Box::pin(std::future::ready(Ok(reply)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use auspex_server::{Server, assemble};
 use model::api::EventType;
 use model::{Distribution, NewEvent, TenantId, Timestamp};
@@ -39,7 +39,7 @@ impl Analyzer for RateLimiting {
         "rate_limiting"
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         let asked = self.asked.fetch_add(1, Ordering::SeqCst);
         if asked >= ANSWERED && !self.answers_again.load(Ordering::SeqCst) {
             return Box::pin(std::future::ready(Err(Failure::Throttled { retry_after: Some(RETRY_AFTER) })));
@@ -47,13 +47,13 @@ impl Analyzer for RateLimiting {
         let even = |candidates: usize| {
             Distribution::from_weights(&vec![1.0; candidates]).map_err(|_| AnswerError::Incomplete)
         };
-        let findings = Findings {
+        let reply = InquiryAnswers {
             model: self.model().to_owned(),
             answers: inquiry.questions.iter().map(|question| even(question.candidates.len())).collect(),
             input_tokens: 100,
             output_tokens: 3,
         };
-        Box::pin(std::future::ready(Ok(findings)))
+        Box::pin(std::future::ready(Ok(reply)))
     }
 }
 

@@ -155,7 +155,7 @@ async fn events_become_answers(app: &App) {
         client.verdict(OBJECT, Ingest::new(events(1)).signals(["is_scammer"]).include_history(false));
     let verdict = verdict.await.unwrap();
     assert!(verdict.analyzed && !verdict.history_included);
-    assert_eq!((verdict.answers.len(), verdict.answers[0].judgement.kind), (1, SignalType::Noul));
+    assert_eq!((verdict.answers.len(), verdict.answers[0].value.kind), (1, SignalType::Noul));
     assert_eq!(client.object_state(OBJECT).await.unwrap().object_id, OBJECT);
     client.analyze_object(OBJECT).await.unwrap();
     assert_eq!(client.analyze_all().await.unwrap().scheduled, 1);
@@ -200,7 +200,7 @@ async fn questions_are_asked_and_changed(app: &App) {
     let request: SystemOneRequest =
         serde_json::from_value(json!({"state": "late again", "questions": {"late": {"type": "noul"}}}))
             .unwrap();
-    assert!(client.system_one(&request).await.unwrap().answers["late"].judgement.noul.is_some());
+    assert!(client.system_one(&request).await.unwrap().answers["late"].value.noul.is_some());
     client.delete_signal("kindness").await.unwrap();
     assert_eq!(status(client.delete_signal("kindness").await), code(404, "not_found"));
     analyzed(app).await;

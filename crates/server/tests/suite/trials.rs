@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use analyzer::{Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use model::{Distribution, SignalType};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Analyzer for Worded {
         Box::pin(std::future::ready(Some(tokens(&inquiry))))
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         let answer = |question: &model::Question| {
             let is_exact = question.instructions.to_string().contains("exact");
             let weights: Vec<f64> = match (question.kind, is_exact, inquiry.state.contains("fraud")) {
@@ -75,7 +75,7 @@ impl Analyzer for Worded {
             };
             Distribution::from_weights(&weights).map_err(|_| analyzer::AnswerError::Incomplete)
         };
-        let findings = Findings {
+        let reply = InquiryAnswers {
             model: self.model().to_owned(),
             answers: inquiry.questions.iter().map(answer).collect(),
             input_tokens: tokens(&inquiry),
@@ -86,7 +86,7 @@ impl Analyzer for Worded {
         let mut is_held = self.calls.is_held.subscribe();
         Box::pin(async move {
             let _ = is_held.wait_for(|is_held| !is_held).await;
-            if busy { Err(Failure::Busy) } else { Ok(findings) }
+            if busy { Err(Failure::Busy) } else { Ok(reply) }
         })
     }
 }

@@ -511,7 +511,7 @@ fn comparable(answer: &StoredAnswer) -> Option<AnswerValue<'_>> {
 
 /// The values by signal: numbers, and names of options; then the facts.
 fn signal_values(values: &[Answer], facts: &[(String, Value)]) -> Value {
-    let value = |answer: &Answer| match (answer.judgement.value(), &answer.judgement.choice) {
+    let value = |answer: &Answer| match (answer.value.number(), &answer.value.choice) {
         (Some(number), _) => Value::from(number),
         (None, choice) => Value::from(choice.clone()),
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use model::api::AnalysisSource;
 use model::recorded_answer::{analysis_id, encode};
-use model::{Answer, Charge, FirstAnswer, Judgement, TenantId, Timestamp};
+use model::{Answer, AnswerValue, Charge, FirstAnswer, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 use store::analysis::answer_history::{self, NewAnalysis};
 use store::analysis::concluder::{self, LockedObjects, NewAnswer, NewAnswers};
@@ -460,12 +460,12 @@ fn asked<'a>(answer: &Answer, signals: &'a [Signal]) -> Option<&'a Signal> {
 }
 
 fn new_answer(answer: &Answer, signal: &Signal, first: Option<&FirstAnswer>) -> NewAnswer {
-    let Judgement { noul, choice, probabilities, confidence, .. } = &answer.judgement;
+    let AnswerValue { noul, choice, probabilities, confidence, .. } = &answer.value;
     NewAnswer {
         signal_id: signal.signal_id,
         version: signal.version,
         is_noul: noul.is_some(),
-        value: answer.judgement.value(),
+        value: answer.value.number(),
         choice: choice.clone(),
         // Serializing strings and finite numbers to JSON cannot fail.
         probabilities: probabilities.as_ref().and_then(|shares| serde_json::to_string(shares).ok()),

@@ -177,7 +177,7 @@ impl Escalator {
         for Unsure { index, signal_id, .. } in unsure {
             let first = response.answers[*index].clone();
             let Some(second) = answers.iter().find(|answer| answer.signal == first.signal) else { continue };
-            let (answer, first) = first.escalated(second.judgement.clone(), &model, &response.model);
+            let (answer, first) = first.escalated(second.value.clone(), &model, &response.model);
             firsts.insert(answer.signal.clone(), first);
             response.answers[*index] = answer;
             answered.push(*signal_id);
@@ -218,11 +218,11 @@ impl Escalator {
 fn unsure(answers: &[Answer], questions: &QuestionSet) -> Vec<Unsure> {
     let unsure = answers.iter().enumerate().filter_map(|(index, answer)| {
         let (signal, question, escalation) = questions.escalation(&answer.signal)?;
-        escalation.covers(&answer.judgement).then(|| Unsure {
+        escalation.covers(&answer.value).then(|| Unsure {
             index,
             signal_id: signal.signal_id,
             question: question.clone(),
-            certainty: answer.judgement.certainty(),
+            certainty: answer.value.certainty(),
         })
     });
     let mut unsure: Vec<Unsure> = unsure.collect();

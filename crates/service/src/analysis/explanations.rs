@@ -8,7 +8,7 @@ use analyzer::{BoxFuture, Failure};
 use futures_util::StreamExt as _;
 use model::api::{ExplainMethod, ExplainedPart, Explanation};
 use model::history::HistoryPart;
-use model::{Answer, Judgement, TenantId, event};
+use model::{Answer, AnswerValue, TenantId, event};
 use store::analysis::signals::{self, Signal};
 use store::{Conn, Store};
 use tokio::time::{Instant, timeout_at};
@@ -77,7 +77,7 @@ impl Explanations {
                 // There is an answer to the only question, or the analyzer has failed.
                 let answer = response.answers.first().cloned().ok_or_else(|| refusal(none_answered()))?;
                 Ok(Explanation {
-                    parts: explained(&input.state, &answer.judgement, without),
+                    parts: explained(&input.state, &answer.value, without),
                     answer,
                     method,
                     cost_micros: self.prices.billed_micros(
@@ -179,12 +179,12 @@ fn candidates(parts: &[HistoryPart]) -> Vec<&HistoryPart> {
 }
 
 /// The parts that moved an answer most.
-fn explained(state: &str, whole: &Judgement, without: Vec<(&HistoryPart, Answer)>) -> Vec<ExplainedPart> {
+fn explained(state: &str, whole: &AnswerValue, without: Vec<(&HistoryPart, Answer)>) -> Vec<ExplainedPart> {
     let explain = |(part, answer): (&HistoryPart, Answer)| ExplainedPart {
         seq: part.seq,
         kind: part.kind,
         excerpt: part.said(state).chars().take(MAX_EXCERPT).collect(),
-        moved: whole.moved_from(&answer.judgement),
+        moved: whole.moved_from(&answer.value),
     };
     let mut parts: Vec<ExplainedPart> = without.into_iter().map(explain).collect();
     parts.sort_by(|a, b| b.moved.abs().total_cmp(&a.moved.abs()).then(a.seq.cmp(&b.seq)));

@@ -164,5 +164,5 @@ fn wire_answer(answer: &Answer, question: Option<&Question>) -> SystemOneAnswer 
         };
         question.candidates.iter().map(|level| (level.name.clone(), text(&level.description))).collect()
     });
-    SystemOneAnswer { judgement: answer.judgement.clone(), legend }
+    SystemOneAnswer { value: answer.value.clone(), legend }
 }

@@ -87,7 +87,7 @@ impl QuestionSet {
         let calibrated = |answer: &Answer| {
             let asked = self.signals.iter().zip(&self.questions);
             let (signal, question) = asked.into_iter().find(|(signal, _)| signal.key == answer.signal)?;
-            self.calibrators.get(&signal.calibration_id?)?.calibrate(question, &answer.judgement)
+            self.calibrators.get(&signal.calibration_id?)?.calibrate(question, &answer.value)
         };
         let calibrate = |answer: Answer| match calibrated(&answer) {
             Some(value) => answer.calibrated(value),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use analyzer::{AdaptiveLimit, Analyzer, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{AdaptiveLimit, Analyzer, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use model::{Answer, Question, TenantId, Timestamp};
 use opentelemetry::trace::SpanKind;
 
@@ -79,7 +79,7 @@ impl Stage {
     pub(crate) async fn respond(
         &self,
         inquiry: Inquiry<'_>,
-        analysis: BoxFuture<'_, std::result::Result<Findings, Failure>>,
+        analysis: BoxFuture<'_, std::result::Result<InquiryAnswers, Failure>>,
         caller: Option<&Waiting>,
     ) -> std::result::Result<AnalyzerResponse, Failure> {
         let started = Instant::now();
@@ -94,10 +94,10 @@ impl Stage {
         };
         self.adapt(started_at, outcome.as_ref().err());
         self.recent.record(self.clock.now(), outcome.as_ref().err());
-        let findings: Findings = outcome?;
+        let reply: InquiryAnswers = outcome?;
         // An analysis that leaves parts unread has several answers to its only question.
         let questions = inquiry.questions.iter().cycle();
-        let answers = questions.zip(&findings.answers).filter_map(|(question, finding)| {
+        let answers = questions.zip(&reply.answers).filter_map(|(question, finding)| {
             let distribution = finding.as_ref().ok()?;
             Answer::new(question, distribution).ok()
         });
@@ -107,9 +107,9 @@ impl Stage {
         }
         Ok(AnalyzerResponse {
             answers,
-            model: findings.model,
-            input_tokens: findings.input_tokens.min(MAX_TOKENS),
-            output_tokens: findings.output_tokens.min(MAX_TOKENS),
+            model: reply.model,
+            input_tokens: reply.input_tokens.min(MAX_TOKENS),
+            output_tokens: reply.output_tokens.min(MAX_TOKENS),
             latency_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             traceparent: traces::current(),
             second: None,
@@ -120,19 +120,19 @@ impl Stage {
     async fn in_span(
         &self,
         inquiry: Inquiry<'_>,
-        analysis: BoxFuture<'_, std::result::Result<Findings, Failure>>,
-    ) -> std::result::Result<Findings, Failure> {
+        analysis: BoxFuture<'_, std::result::Result<InquiryAnswers, Failure>>,
+    ) -> std::result::Result<InquiryAnswers, Failure> {
         let call = self.traces.child("ask", SpanKind::Client);
         call.note("gen_ai.operation.name", "generate_content");
         call.note("gen_ai.request.model", self.analyzer.model().to_owned());
         call.note("auspex.questions", i64::try_from(inquiry.questions.len()).unwrap_or(i64::MAX));
         let outcome = call.around(analysis).await;
         match &outcome {
-            Ok(findings) => {
+            Ok(reply) => {
                 let tokens = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-                call.note("gen_ai.response.model", findings.model.clone());
-                call.note("gen_ai.usage.input_tokens", tokens(findings.input_tokens));
-                call.note("gen_ai.usage.output_tokens", tokens(findings.output_tokens));
+                call.note("gen_ai.response.model", reply.model.clone());
+                call.note("gen_ai.usage.input_tokens", tokens(reply.input_tokens));
+                call.note("gen_ai.usage.output_tokens", tokens(reply.output_tokens));
             }
             Err(Failure::Throttled { .. }) => call.fail("throttled"),
             Err(Failure::Busy) => call.fail("busy"),

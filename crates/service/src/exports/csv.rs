@@ -123,18 +123,17 @@ fn write_object(line: &mut Line<'_>, exported: &ExportedObject) -> Result<()> {
 }
 
 fn write_answer(line: &mut Line<'_>, exported: &ExportedAnswer) -> Result<()> {
-    let VersionedAnswer { answer: Answer { signal, judgement, raw, escalated, .. }, version } =
-        &exported.answer;
+    let VersionedAnswer { answer: Answer { signal, value, raw, escalated, .. }, version } = &exported.answer;
     line.text(&exported.object_id);
     line.plain(exported.at);
     line.text(signal);
     line.plain(version);
-    line.plain(judgement.kind.as_str());
-    line.json_if(judgement.noul.as_ref())?;
-    line.json_if(judgement.score.as_ref())?;
-    line.text_if(judgement.choice.as_deref());
-    line.json_if(judgement.probabilities.as_ref())?;
-    line.json_if(judgement.confidence.as_ref())?;
+    line.plain(value.kind.as_str());
+    line.json_if(value.noul.as_ref())?;
+    line.json_if(value.score.as_ref())?;
+    line.text_if(value.choice.as_deref());
+    line.json_if(value.probabilities.as_ref())?;
+    line.json_if(value.confidence.as_ref())?;
     line.json_if(raw.as_ref())?;
     line.text(&exported.model);
     line.plain(exported.source.as_str());

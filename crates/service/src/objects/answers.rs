@@ -2,7 +2,7 @@
 
 use model::api::SignalResult;
 use model::condition::SignalShape;
-use model::{Answer, Judgement, Question, SignalType, TenantId};
+use model::{Answer, AnswerValue, Question, SignalType, TenantId};
 use store::Conn;
 use store::analysis::signals::{self, Signal};
 use store::objects::reads::StoredAnswer;
@@ -54,10 +54,10 @@ pub(crate) fn result(signal: &Signal, answer: &StoredAnswer) -> Result<SignalRes
         raw: answer.raw.as_deref(),
         escalated: answer.escalated,
     };
-    let Answer { signal, judgement, raw, escalated, .. } = columns.answer(signal)?;
+    let Answer { signal, value, raw, escalated, .. } = columns.answer(signal)?;
     Ok(SignalResult {
         key: signal,
-        judgement,
+        value,
         raw,
         escalated,
         model: Some(answer.model.clone()),
@@ -85,7 +85,7 @@ impl AnswerColumns<'_> {
     /// The answer to a signal; its model has a column of its own.
     pub(crate) fn answer(self, signal: &Signal) -> Result<Answer> {
         let kind = signal.kind;
-        let judgement = Judgement {
+        let value = AnswerValue {
             kind,
             noul: self.value.filter(|_| kind == SignalType::Noul),
             choice: self.choice.map(str::to_owned),
@@ -94,6 +94,6 @@ impl AnswerColumns<'_> {
             confidence: self.confidence,
         };
         let raw = self.raw.map(serde_json::from_str).transpose().map_err(internal)?;
-        Ok(Answer { raw, escalated: self.escalated, ..Answer::of(signal.key.clone(), judgement) })
+        Ok(Answer { raw, escalated: self.escalated, ..Answer::of(signal.key.clone(), value) })
     }
 }

@@ -196,10 +196,10 @@ impl ObjectReads {
             .for_maintenance()
             .write("delete_object", async |conn: &mut Conn| {
                 let object = reads::find(conn, tenant, object_id).await?.ok_or_else(no_such_object)?;
-                let held = deletion::held(conn, tenant, object_id).await?;
+                let records = deletion::records_about(conn, tenant, object_id).await?;
                 let before = json!({
                     "object_type": object.object_type, "display_name": object.display_name, "events": object.event_count,
-                    "labels": held.labels, "reviews": held.reviews, "firings": held.firings,
+                    "labels": records.labels, "reviews": records.reviews, "firings": records.firings,
                 });
                 audit::note(tenant, object_id, Some(&before), audit::NONE);
                 let is_deleted = deletion::delete(conn, tenant, object_id, shard).await?;

@@ -2,7 +2,7 @@
 
 use model::api::{Calibration, CalibrationMethod};
 use model::quality::calibration::{self, Fitted};
-use model::{Judgement, Question, SignalType, TenantId};
+use model::{AnswerValue, Question, SignalType, TenantId};
 use serde_json::json;
 use store::analysis::signals::Signal;
 use store::analysis::{signal_versions, signals};
@@ -105,6 +105,6 @@ fn fit(question: &Question, labels: Vec<AnsweredLabel>, versions: &[i64]) -> Res
 }
 
 /// The first analyzer's own answer: answers of two models are not mixed.
-fn raw(label: &Comparison) -> Judgement {
-    label.answer.first_own_judgement()
+fn raw(label: &Comparison) -> AnswerValue {
+    label.answer.first_own_value()
 }

@@ -43,7 +43,7 @@ fn fit(
     let present = comparisons.iter().filter(|label| label.answer.version == version);
     let mut classes = classes(question);
     let compared = present.filter_map(|label| {
-        let first = label.answer.first_judgement();
+        let first = label.answer.first_value();
         if question.kind == SignalType::Noul {
             return label.yes_no(&first).map(Compared::from);
         }

@@ -2,7 +2,7 @@
 
 use model::api::{LabelAnswer, LabelValue};
 use model::quality::{ClassAnswer, Classes, Labelled, YesNoAnswer};
-use model::{Judgement, Question, TenantId};
+use model::{AnswerValue, Question, TenantId};
 use store::Conn;
 use store::quality::labels::{self, AnsweredLabel};
 use uuid::Uuid;
@@ -39,13 +39,13 @@ impl Comparison {
     }
 
     /// The yes/no answer; none of another type.
-    pub(crate) fn yes_no(&self, judgement: &Judgement) -> Option<YesNoAnswer> {
-        self.value.compare_yes_no(judgement)
+    pub(crate) fn yes_no(&self, value: &AnswerValue) -> Option<YesNoAnswer> {
+        self.value.compare_yes_no(value)
     }
 
     /// The choice or score; none of another type.
-    pub(crate) fn class(&self, classes: &mut Classes, judgement: &Judgement) -> Option<ClassAnswer> {
-        self.value.compare_class(classes, judgement)
+    pub(crate) fn class(&self, classes: &mut Classes, value: &AnswerValue) -> Option<ClassAnswer> {
+        self.value.compare_class(classes, value)
     }
 
     /// The comparison with its time.

@@ -75,15 +75,13 @@ fn compare(
     let scope = Scope { signal: question.key.clone(), kind: question.kind, version: query.version };
     Ok(if question.kind == SignalType::Noul {
         let labels: Vec<_> = asked
-            .filter_map(|asked| Some(asked.labelled(asked.yes_no(&asked.answer.answer.judgement)?)))
+            .filter_map(|asked| Some(asked.labelled(asked.yes_no(&asked.answer.answer.value)?)))
             .collect();
         scope.yes_no(&labels, costs)
     } else {
         let mut classes = classes(question);
         let labels: Vec<_> = asked
-            .filter_map(|asked| {
-                Some(asked.labelled(asked.class(&mut classes, &asked.answer.answer.judgement)?))
-            })
+            .filter_map(|asked| Some(asked.labelled(asked.class(&mut classes, &asked.answer.answer.value)?)))
             .collect();
         scope.classes(&classes, &labels)
     })

@@ -3,7 +3,7 @@
 use model::api::{Figure, SignalQuality};
 use model::quality::calibration::fit_yes_no;
 use model::quality::{Classes, Costs, Labelled, Scope, YesNoAnswer};
-use model::{Judgement, SignalType, Timestamp};
+use model::{AnswerValue, SignalType, Timestamp};
 use serde_json::{Value, json};
 use service::Random;
 
@@ -103,10 +103,10 @@ fn random_answer(random: &Random, classes: u32) -> (Vec<f64>, u32) {
     }
 }
 
-fn judgement(kind: SignalType, shares: &[f64]) -> Judgement {
+fn answer_value(kind: SignalType, shares: &[f64]) -> AnswerValue {
     let likeliest = (0..shares.len()).max_by(|one, other| shares[*one].total_cmp(&shares[*other]));
     let score: f64 = (0..).zip(shares).map(|(level, share)| f64::from(level) * share).sum();
-    Judgement {
+    AnswerValue {
         kind,
         noul: None,
         choice: likeliest.filter(|_| kind == SignalType::Choice).map(|class| class.to_string()),
@@ -139,7 +139,7 @@ fn compare_classes(kind: SignalType, seed: u64) {
         let mut classes = Classes::new((0..*count).map(|class| class.to_string()));
         let answers: Vec<_> = set
             .iter()
-            .map(|(shares, truth)| classes.compare(&truth.to_string(), &judgement(kind, shares)).unwrap())
+            .map(|(shares, truth)| classes.compare(&truth.to_string(), &answer_value(kind, shares)).unwrap())
             .collect();
         let report = scope(kind).classes(&classes, &labelled(answers));
         let figures = &report.figures;

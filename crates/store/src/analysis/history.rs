@@ -246,21 +246,30 @@ pub async fn events_between(conn: &mut Conn, range: EventRange<'_>, limit: i64) 
 pub struct PassedObject {
     /// The object.
     pub object_id: String,
-    /// Whether all events up to that one are still kept.
-    pub is_kept: bool,
+    /// Whether its history can be made again: all events up to that one are still kept, and they are not too many.
+    pub can_be_made_again: bool,
 }
 
-/// Those of a tenant's objects whose summaries have passed the events that are to be read: `(object, newest event)`.
-pub async fn passed(conn: &mut Conn, tenant: TenantId, wanted: &[(&str, i64)]) -> Result<Vec<PassedObject>> {
+/// Those of a tenant's objects whose summaries have passed the events that are to be read: `(object, newest event)`. Of at most
+/// `max_events` events a history is made again.
+pub async fn passed(
+    conn: &mut Conn,
+    tenant: TenantId,
+    wanted: &[(&str, i64)],
+    max_events: i64,
+) -> Result<Vec<PassedObject>> {
     Rows::of(wanted)
         .column("tenant", |_| tenant)
         .column("object", |row| row.0)
         .column("wanted_seq", |row| row.1)
+        .column("max_events", |_| max_events)
         .with_given(
             "SELECT object_id,
-                    (SELECT count(*) FROM events
-                     WHERE events.tenant_id = tenant AND events.object_id = object AND seq <= wanted_seq) = wanted_seq
-                        AS is_kept
+                    CASE WHEN wanted_seq <= max_events
+                        THEN (SELECT count(*) FROM events
+                              WHERE events.tenant_id = tenant AND events.object_id = object AND seq <= wanted_seq)
+                            = wanted_seq
+                        ELSE false END AS can_be_made_again
              FROM given CROSS JOIN summaries
              WHERE summaries.tenant_id = tenant AND summaries.object_id = object AND through_seq > wanted_seq",
         )

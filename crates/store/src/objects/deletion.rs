@@ -33,7 +33,7 @@ pub async fn drop_oldest_events(
 
 /// What people and rules have recorded about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
-pub struct Held {
+pub struct ObjectRecords {
     /// Labels of all authors.
     pub labels: i64,
     /// Reviews, open and resolved.
@@ -43,7 +43,7 @@ pub struct Held {
 }
 
 /// How much people and rules have recorded about an object.
-pub async fn held(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Held> {
+pub async fn records_about(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<ObjectRecords> {
     fetch_one!(
         conn,
         "SELECT (SELECT count(*) FROM labels WHERE tenant_id = $1 AND object_id = $2) AS labels,

@@ -17,13 +17,13 @@ const FACT: &str = "sweep_round";
 
 /// How far a round is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Round {
+struct SweepRound {
     began: Timestamp,
     /// The last account that was claimed; none: there are no more.
     after: Option<TenantId>,
 }
 
-impl Round {
+impl SweepRound {
     fn read(text: &str) -> Option<Self> {
         let (began, after) = text.split_once(' ')?;
         let after = if after.is_empty() { None } else { Some(TenantId(Uuid::parse_str(after).ok()?)) };
@@ -55,7 +55,7 @@ pub struct ClaimedAccounts {
 
 /// Whether accounts are left in this round, or the next one is due.
 pub async fn is_open(conn: &mut Conn, now: Timestamp, every: Duration) -> Result<bool> {
-    let round = deployment::find(conn, FACT).await?.as_deref().and_then(Round::read);
+    let round = deployment::find(conn, FACT).await?.as_deref().and_then(SweepRound::read);
     Ok(round.is_none_or(|round| round.after.is_some() || round.is_over(now, every)))
 }
 
@@ -67,16 +67,16 @@ pub async fn claim(
     at_once: bool,
     limit: i64,
 ) -> Result<ClaimedAccounts> {
-    let known = Round::read(&lock(conn).await?);
+    let known = SweepRound::read(&lock(conn).await?);
     let running = known.filter(|round| !at_once && !round.is_over(now, every));
-    let round = running.unwrap_or(Round { began: now, after: Some(TenantId(Uuid::nil())) });
+    let round = running.unwrap_or(SweepRound { began: now, after: Some(TenantId(Uuid::nil())) });
     let Some(after) = round.after else {
         return Ok(ClaimedAccounts { accounts: Vec::new(), is_first: false, is_last: true });
     };
     let accounts = tenants::after(conn, after, limit).await?;
     let is_last = i64::try_from(accounts.len()).is_ok_and(|count| count < limit);
     let last = accounts.last().map(|account| account.tenant_id).filter(|_| !is_last);
-    deployment::set(conn, FACT, &Round { after: last, ..round }.write()).await?;
+    deployment::set(conn, FACT, &SweepRound { after: last, ..round }.write()).await?;
     Ok(ClaimedAccounts { accounts, is_first: running.is_none(), is_last })
 }
 
@@ -100,20 +100,20 @@ mod tests {
     #[test]
     fn a_round_is_written_as_it_is_read() {
         for after in [None, Some(TenantId(Uuid::from_u128(7)))] {
-            let round = Round { began: Timestamp::from_micros(1_784_000_000_123_456), after };
-            assert_eq!(Round::read(&round.write()), Some(round));
+            let round = SweepRound { began: Timestamp::from_micros(1_784_000_000_123_456), after };
+            assert_eq!(SweepRound::read(&round.write()), Some(round));
         }
         for text in ["", "1", "x ", "1 x"] {
-            assert_eq!(Round::read(text), None, "{text}");
+            assert_eq!(SweepRound::read(text), None, "{text}");
         }
     }
 
     #[test]
     fn a_round_is_over_when_all_are_claimed_and_its_time_is_up() {
         let at = Timestamp::from_seconds;
-        let round = Round { began: at(1_000), after: None };
+        let round = SweepRound { began: at(1_000), after: None };
         assert_eq!([1_000, 1_599, 1_600].map(|now| round.is_over(at(now), EVERY)), [false, false, true]);
         assert!(round.is_over(at(399), EVERY), "the clock was wrong when it began");
-        assert!(!Round { after: Some(TenantId(Uuid::nil())), ..round }.is_over(at(9_000), EVERY));
+        assert!(!SweepRound { after: Some(TenantId(Uuid::nil())), ..round }.is_over(at(9_000), EVERY));
     }
 }

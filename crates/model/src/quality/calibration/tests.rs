@@ -98,7 +98,7 @@ fn temperature_recovers_the_exponent_that_made_the_labels() {
 fn an_answer_is_calibrated_as_a_whole() {
     let question = |kind, criteria| Question::parse("key", kind, "\"Which?\"", criteria).unwrap();
     let answer = |question: &Question, weights: &[f64]| {
-        Answer::new(question, &Distribution::from_weights(weights).unwrap()).unwrap().judgement
+        Answer::new(question, &Distribution::from_weights(weights).unwrap()).unwrap().value
     };
     let flat = Calibrator::Temperature { temperature: 2.0 };
     let score = question(SignalType::Score, Some(r#"["low", "middle", "high"]"#));

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use anstyle::{AnsiColor, Style};
 use client::api::Signal;
 use client::webhook::Unverified;
-use client::{Answer, Judgement, SignalType};
+use client::{Answer, AnswerValue, SignalType};
 use serde_json::Value;
 
 use super::story::Activity;
@@ -85,10 +85,10 @@ impl Page {
         for answer in answers {
             let signal = signals.iter().find(|signal| signal.key == answer.signal);
             let levels = signal.map(criteria).unwrap_or_default();
-            let shown = match answer.judgement.kind {
-                SignalType::Noul => probability(answer.judgement.noul.unwrap_or(0.0)),
-                SignalType::Score => score(answer.judgement.score.unwrap_or(0.0), &levels),
-                SignalType::Choice => choice(&answer.judgement),
+            let shown = match answer.value.kind {
+                SignalType::Noul => probability(answer.value.noul.unwrap_or(0.0)),
+                SignalType::Score => score(answer.value.score.unwrap_or(0.0), &levels),
+                SignalType::Choice => choice(&answer.value),
             };
             self.line(&format!("      {:14} {shown}", answer.signal));
         }
@@ -154,7 +154,7 @@ fn score(value: f64, levels: &[String]) -> String {
     format!("{value:.2} of {top}, {level}")
 }
 
-fn choice(answer: &Judgement) -> String {
+fn choice(answer: &AnswerValue) -> String {
     let chosen = answer.choice.as_deref().unwrap_or_default();
     let share = answer.probabilities.as_ref().and_then(|all| all.get(chosen)).copied().unwrap_or(0.0);
     format!("{chosen}, {:.0} % sure", share * 100.0)

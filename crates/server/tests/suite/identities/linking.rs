@@ -91,7 +91,7 @@ async fn linking_one_s_own_address_verifies_it(stage: &Providers) {
         assert_eq!(stage.link(&token, first, 1).await.status, 201);
         // So the next provider that shows it takes nothing away.
         stage.person(second, 2, &email, true).await;
-        stage.token(second, 2, 200).await;
+        let token = stage.token(second, 2, 200).await;
         let (has_password, linked) = stage.ways_in(&token).await;
         assert!(has_password && linked.len() == 2);
         assert_eq!(key.call(&stage.app, Method::GET, "/v1/me", &Value::Null).await.status, 200);

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Findings, Inquiry};
+use analyzer::{Analyzer, AnswerError, BoxFuture, Failure, Inquiry, InquiryAnswers};
 use futures_util::future::join_all;
 use model::api::IngestRequest;
 use model::{Distribution, TenantId, Timestamp};
@@ -43,7 +43,7 @@ impl Analyzer for ByChance {
         "by-chance"
     }
 
-    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<Findings, Failure>> {
+    fn analyze<'a>(&'a self, inquiry: Inquiry<'a>) -> BoxFuture<'a, Result<InquiryAnswers, Failure>> {
         let answer = |(number, candidates): (usize, usize)| {
             let mut hasher = DefaultHasher::new();
             (inquiry.state, number).hash(&mut hasher);
@@ -57,13 +57,13 @@ impl Analyzer for ByChance {
             Distribution::from_weights(&weights).map_err(|_| AnswerError::Incomplete)
         };
         let asked = inquiry.questions.iter().map(|question| question.candidates.len()).enumerate();
-        let findings = Findings {
+        let reply = InquiryAnswers {
             model: self.model().to_owned(),
             answers: asked.map(answer).collect(),
             input_tokens: 100,
             output_tokens: 3,
         };
-        Box::pin(std::future::ready(Ok(findings)))
+        Box::pin(std::future::ready(Ok(reply)))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::api::RuleMode;
 use model::condition::BoundCondition;
 use model::review::{SignalEvidence, priority_millis};
-use model::{Judgement, TenantId, recorded_answer};
+use model::{AnswerValue, TenantId, recorded_answer};
 use store::Conn;
 use store::actions::rules::{self, Rule};
 use store::analysis::answer_history;
@@ -67,10 +67,7 @@ impl PriorityInputs {
             evidence.push(SignalEvidence {
                 key: signal.key.clone(),
                 candidates: question(signal)?.candidates.len(),
-                answer: answer
-                    .map(|answer| result(signal, answer))
-                    .transpose()?
-                    .map(|result| result.judgement),
+                answer: answer.map(|answer| result(signal, answer)).transpose()?.map(|result| result.value),
                 earlier: earlier(signal, &past)?,
                 labels: self.labels(conn, signal.signal_id).await?,
             });
@@ -89,13 +86,13 @@ impl PriorityInputs {
 }
 
 /// The last answer of an earlier version of a signal.
-fn earlier(signal: &Signal, past: &[answer_history::Analysis]) -> Result<Option<Judgement>> {
+fn earlier(signal: &Signal, past: &[answer_history::Analysis]) -> Result<Option<AnswerValue>> {
     for analysis in past {
         let answers = recorded_answer::parse(&analysis.answers).map_err(internal)?;
         let found =
             answers.iter().find(|answer| answer.signal == signal.key && answer.version < signal.version);
         if let Some(found) = found {
-            return Ok(Some(found.answer().map_err(internal)?.judgement));
+            return Ok(Some(found.answer().map_err(internal)?.value));
         }
     }
     Ok(None)

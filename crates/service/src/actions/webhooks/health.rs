@@ -1,4 +1,4 @@
-//! How an endpoint is doing, and test deliveries to it.
+//! How an endpoint is doing, for people, and test deliveries to it. Whether it rests is decided in `resting.rs`.
 
 use std::time::Duration;
 

@@ -9,6 +9,7 @@ mod expiry;
 mod handle;
 mod health;
 mod notices;
+mod resting;
 mod retries;
 mod settlement;
 mod suspects;

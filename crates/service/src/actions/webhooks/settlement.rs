@@ -1,10 +1,11 @@
-//! Settles attempts: writes the outcomes of deliveries, the circuit breakers of endpoints, and the mail about dead letters.
+//! Settles attempts: writes the outcomes of deliveries, the circuit breakers of endpoints (`resting.rs` says what they become), and
+//! the mail about dead letters.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use model::{TenantId, Timestamp};
-use store::actions::webhooks::endpoints::{self, Circuit};
+use store::actions::webhooks::endpoints;
 use store::actions::webhooks::queue::{self, DeliveryLease};
 use store::{Conn, Store};
 use tracing::{debug, info};
@@ -12,12 +13,9 @@ use uuid::Uuid;
 
 use crate::actions::webhooks::attempt::{Attempt, AttemptOutcome, ClaimedDelivery, Outcome};
 use crate::actions::webhooks::notices::mail_about_endpoint;
-use crate::actions::webhooks::retries::rest_after;
+use crate::actions::webhooks::resting::circuit_after;
 use crate::outbox::Notifications;
 use crate::runtime::Result;
-
-/// Consecutive failures after which an endpoint rests.
-const TOLERATED_FAILURES: i64 = 10;
 
 /// The result of settling, to be applied after the commit.
 pub(super) struct Settlement {
@@ -96,7 +94,7 @@ impl Settler {
             let Some((circuit, version)) = endpoints::circuit(conn, tenant, endpoint).await? else {
                 continue;
             };
-            let updated = self.updated(circuit, version, &sent);
+            let updated = circuit_after(self.retry_base, circuit, version, &sent);
             endpoints::set_circuit(conn, tenant, endpoint, updated).await?;
             if updated.consecutive_failures == 0 {
                 settlement.recovered.push(endpoint);
@@ -113,30 +111,6 @@ impl Settler {
             }
         }
         Ok(settlement)
-    }
-
-    /// The circuit breaker after these attempts. Attempts to the URL before an edit say nothing about the new URL, and are
-    /// ignored.
-    fn updated(&self, mut circuit: Circuit, version: i64, sent: &[Sent<'_>]) -> Circuit {
-        let relevant = sent
-            .iter()
-            .filter(|(delivery, attempt)| attempt.was_made() && delivery.destination.version == version);
-        for (delivery, attempt) in relevant {
-            // A receiver that refuses deliveries for good responds. Each is tried once, so that it need not be left alone.
-            if attempt.is_final() {
-                circuit = Circuit { consecutive_failures: 0, rests: 0, resting_until: None };
-                continue;
-            }
-            circuit.consecutive_failures += 1;
-            // Attempts that were in flight when the rest began do not prolong it.
-            let may_rest = circuit.resting_until.is_none() || delivery.is_probe;
-            if circuit.consecutive_failures >= TOLERATED_FAILURES && may_rest {
-                let rest = rest_after(self.retry_base, circuit.rests);
-                circuit.resting_until = Some(attempt.at + rest);
-                circuit.rests += 1;
-            }
-        }
-        circuit
     }
 
     /// Queues the mail about a dead letter, unless one about this endpoint was sent recently.

@@ -147,7 +147,7 @@ impl Moderation {
 fn score_of(answers: &[Answer], question: &Question) -> std::result::Result<f64, Failure> {
     let answer = answers.iter().find(|answer| answer.signal == question.key);
     answer
-        .and_then(|answer| answer.judgement.noul)
+        .and_then(|answer| answer.value.noul)
         .ok_or_else(|| Failure::Failed(format!("the analyzer did not answer {}", question.key).into()))
 }
 

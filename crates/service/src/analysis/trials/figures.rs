@@ -3,7 +3,7 @@
 
 use model::api::{LabelValue, SignalQuality, Trial, TrialFlip};
 use model::quality::{Classes, Costs, Graded, Labelled, PairedAnswer, Scope, difference, wilson};
-use model::{Answer, Judgement, Question, SignalType, Timestamp};
+use model::{Answer, AnswerValue, Question, SignalType, Timestamp};
 use store::analysis::signals::Signal;
 use store::analysis::trials::{self, TrialObject};
 
@@ -15,8 +15,8 @@ const MAX_FLIPS: usize = 100;
 /// An object with both answers.
 struct Compared {
     object_id: String,
-    present: Judgement,
-    proposed: Judgement,
+    present: AnswerValue,
+    proposed: AnswerValue,
     label: Option<(LabelValue, Timestamp)>,
     audit: bool,
 }
@@ -35,7 +35,7 @@ pub(super) fn complete(
         compared.iter().filter(|object| side(&object.present) != side(&object.proposed)).collect();
     let agreement = wilson(compared.len() - flips.len(), compared.len());
     flips.sort_by(|one, other| other.change().total_cmp(&one.change()));
-    let answer = |judgement: &Judgement| Answer::of(signal.key.clone(), judgement.clone());
+    let answer = |value: &AnswerValue| Answer::of(signal.key.clone(), value.clone());
     let flip = |object: &&Compared| TrialFlip {
         object_id: object.object_id.clone(),
         present: answer(&object.present),
@@ -47,7 +47,7 @@ pub(super) fn complete(
 }
 
 fn compared(object: TrialObject) -> Result<Compared> {
-    let judgement = |text: Option<String>| -> Result<Judgement> {
+    let value = |text: Option<String>| -> Result<AnswerValue> {
         serde_json::from_str(&text.unwrap_or_default()).map_err(internal)
     };
     let label = object.label.zip(object.labelled_at).map(|(label, at)| {
@@ -56,8 +56,8 @@ fn compared(object: TrialObject) -> Result<Compared> {
     });
     Ok(Compared {
         object_id: object.object_id,
-        present: judgement(object.present)?,
-        proposed: judgement(object.proposed)?,
+        present: value(object.present)?,
+        proposed: value(object.proposed)?,
         label: label.transpose()?,
         audit: object.audit,
     })
@@ -66,12 +66,12 @@ fn compared(object: TrialObject) -> Result<Compared> {
 impl Compared {
     /// How far the answers are apart: as numbers, or by the probability that the option of the present wording has lost.
     fn change(&self) -> f64 {
-        if let (Some(present), Some(proposed)) = (self.present.value(), self.proposed.value()) {
+        if let (Some(present), Some(proposed)) = (self.present.number(), self.proposed.number()) {
             return (present - proposed).abs();
         }
-        let share = |judgement: &Judgement| {
+        let share = |value: &AnswerValue| {
             let option = self.present.choice.as_ref()?;
-            judgement.probabilities.as_ref()?.get(option).copied()
+            value.probabilities.as_ref()?.get(option).copied()
         };
         (share(&self.present).unwrap_or(0.0) - share(&self.proposed).unwrap_or(0.0)).abs()
     }
@@ -85,12 +85,12 @@ enum Side<'a> {
     Level(i64),
 }
 
-fn side(judgement: &Judgement) -> Side<'_> {
-    match (judgement.noul, judgement.score) {
+fn side(value: &AnswerValue) -> Side<'_> {
+    match (value.noul, value.score) {
         (Some(probability), _) => Side::Yes(probability >= 0.5),
         #[expect(clippy::cast_possible_truncation, reason = "at most 26 levels")]
         (None, Some(score)) => Side::Level((score + 0.5).floor() as i64),
-        (None, None) => Side::Option(judgement.choice.as_deref()),
+        (None, None) => Side::Option(value.choice.as_deref()),
     }
 }
 

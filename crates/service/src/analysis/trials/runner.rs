@@ -8,7 +8,7 @@ use std::time::Duration;
 use analyzer::Failure;
 use futures_util::FutureExt as _;
 use model::api::TrialStatus;
-use model::{Answer, Judgement, Question, SignalType, TenantId, Timestamp};
+use model::{Answer, AnswerValue, Question, SignalType, TenantId, Timestamp};
 use store::analysis::jobs::{self, Priority};
 use store::analysis::signals::{self, Signal};
 use store::analysis::trials::{self, Trial, TrialObject};
@@ -40,6 +40,8 @@ const TRIALS_PER_ROUND: i64 = 16;
 const OBJECTS_PER_ROUND: i64 = 4;
 /// How much longer than the calls of a round a trial is leased.
 const LEASE_MARGIN: Duration = Duration::from_secs(10);
+/// The most events that the history of a labelled object is made again from.
+const MAX_MADE_AGAIN: i64 = 2_000;
 /// How often the analyzer may fail about an object before that is left without an answer.
 const MAX_ATTEMPTS: i64 = 3;
 /// How many processes may end while they ask about an object before that is left without an answer.
@@ -281,10 +283,10 @@ impl TrialRunner {
     ) -> Result<()> {
         let calibrated = self.calibrated(trial.tenant_id, signal, response).await?;
         let find = |answers: &[Answer], key: &str| {
-            answers.iter().find(|answer| answer.signal == key).map(|answer| answer.judgement.clone())
+            answers.iter().find(|answer| answer.signal == key).map(|answer| answer.value.clone())
         };
-        let json = |judgement: Option<Judgement>| {
-            judgement.map(|judgement| serde_json::to_string(&judgement)).transpose().map_err(internal)
+        let json = |value: Option<AnswerValue>| {
+            value.map(|value| serde_json::to_string(&value)).transpose().map_err(internal)
         };
         let present = json(find(&calibrated, PRESENT))?;
         let proposed = json(find(&response.answers, PROPOSED))?;
@@ -379,7 +381,7 @@ pub(super) fn proposed_question(
     Question::parse(PROPOSED, kind, instructions, criteria).map_err(internal)
 }
 
-/// The objects whose summaries have passed what is to be read of them, and whether all events up to there are still kept.
+/// The objects whose summaries have passed what is to be read of them, and whether their histories can be made again.
 pub(super) async fn passed(
     conn: &mut Conn,
     tenant: TenantId,
@@ -387,8 +389,8 @@ pub(super) async fn passed(
 ) -> Result<HashMap<String, bool>> {
     let wanted: Vec<(&str, i64)> =
         objects.iter().filter_map(|object| Some((object.object_id.as_str(), object.through?))).collect();
-    let passed = history::passed(conn, tenant, &wanted).await?;
-    Ok(passed.into_iter().map(|object| (object.object_id, object.is_kept)).collect())
+    let passed = history::passed(conn, tenant, &wanted, MAX_MADE_AGAIN).await?;
+    Ok(passed.into_iter().map(|object| (object.object_id, object.can_be_made_again)).collect())
 }
 
 /// The histories of objects as the analyzer reads them; none where the object is gone, or what stood when it was labelled.

@@ -97,7 +97,7 @@ impl MailStage {
 
 impl Stage for MailStage {
     async fn set_up(backend: Backend) -> Self {
-        let database = TestDatabase::create(backend).await;
+        let database = TestDatabase::create_migrated(backend).await;
         let store = database.open().await;
         let (clock, hands) = Clock::manual(START);
         Self { database, store, clock, hands }
