@@ -58,6 +58,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     33 "0033_escalation";
     35 "0035_marks";
     36 "0036_whole_chains";
+    37 "0037_hot_queues";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.
