@@ -31,7 +31,9 @@ mod window;
 
 use std::fmt;
 
-pub use bound::{Accepts, AnswerValue, BoundComparison, BoundCondition, BoundNode, SignalShape, ValueRange};
+pub use bound::{
+    Accepts, BoundComparison, BoundCondition, BoundNode, ComparedValue, SignalShape, ValueRange,
+};
 pub use facts::{BoundFact, Facts};
 pub use window::{EventWindow, MAX_WINDOW};
 

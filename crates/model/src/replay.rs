@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::Timestamp;
-use crate::condition::{AnswerValue, BoundCondition, Facts};
+use crate::condition::{BoundCondition, ComparedValue, Facts};
 use crate::rule::RuleState;
 
 /// A rule that is replayed.
@@ -27,7 +27,7 @@ pub struct ReplayedAnalysis<'a> {
     /// The newest event that was read.
     pub read_seq: i64,
     /// Its answers, by signal.
-    pub answers: &'a [(&'a str, AnswerValue<'a>)],
+    pub answers: &'a [(&'a str, ComparedValue<'a>)],
     /// What was known about the object then, if a rule asks for it.
     pub facts: Option<&'a Facts>,
 }
@@ -84,19 +84,19 @@ impl ReplayedObject {
     pub fn values(&self, condition: &BoundCondition, facts: Option<&Facts>) -> Map<String, Value> {
         let answers = condition.keys().into_iter().filter_map(|key| {
             let value = match self.answer(key)? {
-                AnswerValue::Number(number) => Value::from(number),
-                AnswerValue::Choice(option) => Value::from(option),
+                ComparedValue::Number(number) => Value::from(number),
+                ComparedValue::Choice(option) => Value::from(option),
             };
             Some((key.to_owned(), value))
         });
-        let facts = facts.map_or_else(Vec::new, |facts| facts.values(condition));
+        let facts = facts.map_or_else(Vec::new, |facts| condition.values_of_facts(facts));
         answers.chain(facts).collect()
     }
 
-    fn put(&mut self, signal: &str, value: AnswerValue<'_>, read_seq: i64) {
+    fn put(&mut self, signal: &str, value: ComparedValue<'_>, read_seq: i64) {
         let value = match value {
-            AnswerValue::Number(number) => OwnedValue::Number(number),
-            AnswerValue::Choice(option) => OwnedValue::Choice(option.to_owned()),
+            ComparedValue::Number(number) => OwnedValue::Number(number),
+            ComparedValue::Choice(option) => OwnedValue::Choice(option.to_owned()),
         };
         match self.answers.get_mut(signal) {
             Some(current) if current.read_seq > read_seq => {}
@@ -107,10 +107,10 @@ impl ReplayedObject {
         }
     }
 
-    fn answer(&self, signal: &str) -> Option<AnswerValue<'_>> {
+    fn answer(&self, signal: &str) -> Option<ComparedValue<'_>> {
         Some(match &self.answers.get(signal)?.value {
-            OwnedValue::Number(number) => AnswerValue::Number(*number),
-            OwnedValue::Choice(option) => AnswerValue::Choice(option),
+            OwnedValue::Number(number) => ComparedValue::Number(*number),
+            OwnedValue::Choice(option) => ComparedValue::Choice(option),
         })
     }
 }
@@ -133,13 +133,13 @@ mod tests {
     fn an_older_answer_replaces_no_newer_one_and_others_stay() {
         let rules = [rule("risk > 50 and topic = a", 0), rule("risk > 50", 60)];
         let mut object = ReplayedObject::new(&rules);
-        let mut conclude = |second, read_seq, answers: &[(&str, AnswerValue<'_>)]| {
+        let mut conclude = |second, read_seq, answers: &[(&str, ComparedValue<'_>)]| {
             let at = Timestamp::from_seconds(second);
             object.conclude(&rules, ReplayedAnalysis { at, read_seq, answers, facts: None })
         };
-        let (high, low) = (AnswerValue::Number(0.9), AnswerValue::Number(0.1));
+        let (high, low) = (ComparedValue::Number(0.9), ComparedValue::Number(0.1));
         let none: Vec<usize> = Vec::new();
-        assert_eq!(conclude(0, 5, &[("topic", AnswerValue::Choice("a"))]), none);
+        assert_eq!(conclude(0, 5, &[("topic", ComparedValue::Choice("a"))]), none);
         assert_eq!(conclude(1, 7, &[("risk", high)]), [0, 1], "the answer to the other signal still stands");
         assert_eq!(conclude(30, 6, &[("risk", low)]), none, "it read less");
         assert_eq!(conclude(61, 7, &[("risk", high)]), [1], "the cooldown is over");

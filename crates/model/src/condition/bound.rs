@@ -7,6 +7,8 @@
 //! Numbers are compared exactly, as whole millionths, which is what answers are rounded to: a bound is the decimal that
 //! was written, and rounding to percents and to levels is half up.
 
+use serde_json::Value;
+
 use super::facts::{BoundFact, Facts};
 use super::syntax::shown;
 use super::window::EventWindow;
@@ -39,7 +41,7 @@ pub enum SignalShape {
 
 /// An answer to compare.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum AnswerValue<'a> {
+pub enum ComparedValue<'a> {
     /// A probability or a position.
     Number(f64),
     /// The most likely option.
@@ -139,6 +141,11 @@ impl BoundCondition {
         facts
     }
 
+    /// The facts that it is about, each under its text: counts, seconds and the type.
+    pub fn values_of_facts(&self, facts: &Facts) -> Vec<(String, Value)> {
+        self.facts().into_iter().map(|fact| fact.found_in(facts)).collect()
+    }
+
     /// The keys of the signals that it names, without duplicates.
     pub fn keys(&self) -> Vec<&str> {
         without_duplicates(self.comparisons().into_iter().map(|comparison| comparison.key.as_str()))
@@ -153,14 +160,14 @@ impl BoundCondition {
     }
 
     /// Whether an object matches, by its answer to each signal. No fact holds.
-    pub fn matches<'a>(&self, answer: impl Fn(&str) -> Option<AnswerValue<'a>>) -> bool {
+    pub fn matches<'a>(&self, answer: impl Fn(&str) -> Option<ComparedValue<'a>>) -> bool {
         self.root.holds(&answer, None)
     }
 
     /// Whether an object matches, by its answer to each signal and its facts.
     pub fn matches_with<'a>(
         &self,
-        answer: impl Fn(&str) -> Option<AnswerValue<'a>>,
+        answer: impl Fn(&str) -> Option<ComparedValue<'a>>,
         facts: Option<&Facts>,
     ) -> bool {
         self.root.holds(&answer, facts)
@@ -216,7 +223,7 @@ impl BoundNode {
         }
     }
 
-    fn holds<'a>(&self, answer: &impl Fn(&str) -> Option<AnswerValue<'a>>, facts: Option<&Facts>) -> bool {
+    fn holds<'a>(&self, answer: &impl Fn(&str) -> Option<ComparedValue<'a>>, facts: Option<&Facts>) -> bool {
         match self {
             Self::Answer(comparison) => {
                 answer(&comparison.key).is_some_and(|value| comparison.accepts.admits(value))
@@ -322,12 +329,12 @@ impl<'s> Binder<'s> {
 
 impl Accepts {
     /// Whether an answer is accepted. One of another type never is.
-    pub fn admits(&self, answer: AnswerValue<'_>) -> bool {
+    pub fn admits(&self, answer: ComparedValue<'_>) -> bool {
         match (self, answer) {
-            (Self::Within(range), AnswerValue::Number(value)) => range.contains(value),
-            (Self::Outside(range), AnswerValue::Number(value)) => !range.contains(value),
-            (Self::Option(option), AnswerValue::Choice(choice)) => option == choice,
-            (Self::OtherOption(option), AnswerValue::Choice(choice)) => option != choice,
+            (Self::Within(range), ComparedValue::Number(value)) => range.contains(value),
+            (Self::Outside(range), ComparedValue::Number(value)) => !range.contains(value),
+            (Self::Option(option), ComparedValue::Choice(choice)) => option == choice,
+            (Self::OtherOption(option), ComparedValue::Choice(choice)) => option != choice,
             _ => false,
         }
     }

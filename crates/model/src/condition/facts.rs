@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::syntax::{quoted_if_needed, shown};
 use super::window::{EventWindow, UNITS, duration};
-use super::{BoundCondition, Comparison, ConditionError, Operator};
+use super::{Comparison, ConditionError, Operator};
 
 /// The facts about an object that conditions are compared with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,21 +32,16 @@ pub enum BoundFact {
     Type(Operator, String),
 }
 
-impl Facts {
-    /// The facts that a condition is about, each under its text: counts, seconds and the type.
-    pub fn values(&self, condition: &BoundCondition) -> Vec<(String, Value)> {
-        let value = |fact: &BoundFact| match fact {
-            BoundFact::Events(window, ..) => {
-                (window.to_string(), Value::from(self.events.get(window).copied()))
-            }
-            BoundFact::Age(..) => ("age".to_owned(), Value::from(self.age.as_secs())),
-            BoundFact::Type(..) => ("type".to_owned(), Value::from(self.object_type.as_str())),
-        };
-        condition.facts().into_iter().map(value).collect()
-    }
-}
-
 impl BoundFact {
+    /// What it is compared with, under its text: a count, seconds or the type.
+    pub(super) fn found_in(&self, facts: &Facts) -> (String, Value) {
+        match self {
+            Self::Events(window, ..) => (window.to_string(), Value::from(facts.events.get(window).copied())),
+            Self::Age(..) => ("age".to_owned(), Value::from(facts.age.as_secs())),
+            Self::Type(..) => ("type".to_owned(), Value::from(facts.object_type.as_str())),
+        }
+    }
+
     /// Whether it holds.
     pub fn holds(&self, facts: &Facts) -> bool {
         match self {

@@ -32,7 +32,7 @@ fn refusal(text: &str) -> String {
 }
 
 /// Whether an object with this answer to every signal matches.
-fn accepts(text: &str, answer: AnswerValue<'_>) -> bool {
+fn accepts(text: &str, answer: ComparedValue<'_>) -> bool {
     bound(text).matches(|_| Some(answer))
 }
 
@@ -99,27 +99,27 @@ fn numbers_compare_as_specified() {
     ];
     for (text, accepted, refused) in examples {
         for value in *accepted {
-            assert!(accepts(text, AnswerValue::Number(*value)), "{text} accepts {value}");
+            assert!(accepts(text, ComparedValue::Number(*value)), "{text} accepts {value}");
         }
         for value in *refused {
-            assert!(!accepts(text, AnswerValue::Number(*value)), "{text} does not accept {value}");
+            assert!(!accepts(text, ComparedValue::Number(*value)), "{text} does not accept {value}");
         }
     }
 }
 
 #[test]
 fn options_compare_exactly() {
-    assert!(accepts("category = car", AnswerValue::Choice("car")));
-    assert!(!accepts("category = car", AnswerValue::Choice("Car")));
-    assert!(!accepts("category != car", AnswerValue::Choice("car")));
-    assert!(accepts("category != car", AnswerValue::Choice("no longer an option")));
-    assert!(accepts("category = 'real estate'", AnswerValue::Choice("real estate")));
-    assert!(accepts("category = \"driver's \"\"permit\"\"\"", AnswerValue::Choice("driver's \"permit\"")));
-    assert!(accepts("category='driver''s \"permit\"'", AnswerValue::Choice("driver's \"permit\"")));
-    assert!(accepts("category = 'and'", AnswerValue::Choice("and")));
-    assert!(accepts("category = 5", AnswerValue::Choice("5")));
-    assert!(!accepts("category = 5", AnswerValue::Number(5.0)), "an answer of another type");
-    assert!(!accepts("quality != 2", AnswerValue::Choice("car")), "an answer of another type");
+    assert!(accepts("category = car", ComparedValue::Choice("car")));
+    assert!(!accepts("category = car", ComparedValue::Choice("Car")));
+    assert!(!accepts("category != car", ComparedValue::Choice("car")));
+    assert!(accepts("category != car", ComparedValue::Choice("no longer an option")));
+    assert!(accepts("category = 'real estate'", ComparedValue::Choice("real estate")));
+    assert!(accepts("category = \"driver's \"\"permit\"\"\"", ComparedValue::Choice("driver's \"permit\"")));
+    assert!(accepts("category='driver''s \"permit\"'", ComparedValue::Choice("driver's \"permit\"")));
+    assert!(accepts("category = 'and'", ComparedValue::Choice("and")));
+    assert!(accepts("category = 5", ComparedValue::Choice("5")));
+    assert!(!accepts("category = 5", ComparedValue::Number(5.0)), "an answer of another type");
+    assert!(!accepts("quality != 2", ComparedValue::Choice("car")), "an answer of another type");
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn all_comparisons_must_hold_and_a_missing_answer_matches_none() {
     let both = bound("is_scammer>90 AND category=car");
     let object = |scammer: Option<f64>, category: Option<&'static str>| {
         both.matches(|key| match key {
-            "is_scammer" => scammer.map(AnswerValue::Number),
-            _ => category.map(AnswerValue::Choice),
+            "is_scammer" => scammer.map(ComparedValue::Number),
+            _ => category.map(ComparedValue::Choice),
         })
     };
     assert!(object(Some(0.95), Some("car")));
@@ -146,13 +146,13 @@ fn ranges_of_one_signal_are_one_range() {
     assert_eq!(between.comparisons().len(), 3, "two bounds are one comparison");
     for (value, accepted) in [(0.5, false), (0.500_001, true), (0.55, false), (0.6, true), (0.600_001, false)]
     {
-        assert_eq!(between.matches(|_| Some(AnswerValue::Number(value))), accepted, "{value}");
+        assert_eq!(between.matches(|_| Some(ComparedValue::Number(value))), accepted, "{value}");
     }
     for text in ["spam > 60, spam < 50", "spam > 60, spam <= 60", "spam > 1, spam >= 0"] {
         let nothing = bound(text);
         assert_eq!(nothing.comparisons().len(), 1);
         for value in [0.0, 0.5, 0.55, 0.6, 1.0] {
-            assert!(!nothing.matches(|_| Some(AnswerValue::Number(value))), "{text} {value}");
+            assert!(!nothing.matches(|_| Some(ComparedValue::Number(value))), "{text} {value}");
         }
     }
 }
@@ -319,11 +319,11 @@ fn a_query_skips_what_it_cannot_parse() {
 #[test]
 fn a_query_may_name_values_that_a_signal_no_longer_has() {
     for (typed, accepted, refused) in [
-        ("category = bike", AnswerValue::Choice("bike"), AnswerValue::Choice("car")),
-        ("category != bike", AnswerValue::Choice("car"), AnswerValue::Choice("bike")),
-        ("quality > 6", AnswerValue::Number(7.0), AnswerValue::Number(4.0)),
-        ("quality < 99999999999999999999", AnswerValue::Number(4.0), AnswerValue::Choice("car")),
-        ("quality <= 4294.967295", AnswerValue::Number(4.0), AnswerValue::Choice("car")),
+        ("category = bike", ComparedValue::Choice("bike"), ComparedValue::Choice("car")),
+        ("category != bike", ComparedValue::Choice("car"), ComparedValue::Choice("bike")),
+        ("quality > 6", ComparedValue::Number(7.0), ComparedValue::Number(4.0)),
+        ("quality < 99999999999999999999", ComparedValue::Number(4.0), ComparedValue::Choice("car")),
+        ("quality <= 4294.967295", ComparedValue::Number(4.0), ComparedValue::Choice("car")),
     ] {
         let Query::Signals(condition) = Query::parse(typed, signals) else { panic!("{typed}") };
         assert!(condition.matches(|_| Some(accepted)), "{typed}");
@@ -331,7 +331,7 @@ fn a_query_may_name_values_that_a_signal_no_longer_has() {
     }
     for typed in ["quality > 4294.967295", "quality >= 5000", "quality = 5000"] {
         let Query::Signals(condition) = Query::parse(typed, signals) else { panic!("{typed}") };
-        assert!(!condition.matches(|_| Some(AnswerValue::Number(25.0))), "{typed}");
+        assert!(!condition.matches(|_| Some(ComparedValue::Number(25.0))), "{typed}");
     }
 }
 
@@ -410,10 +410,10 @@ fn written(hundred_millionths: u64) -> String {
     format!("{}.{:08}", hundred_millionths / 100_000_000, hundred_millionths % 100_000_000)
 }
 
-fn answer_of(hundred_millionths: u64) -> (u64, AnswerValue<'static>) {
+fn answer_of(hundred_millionths: u64) -> (u64, ComparedValue<'static>) {
     let millionths = hundred_millionths / 100;
     let value = f64::from(u32::try_from(millionths).unwrap()) / 1e6;
-    (millionths * 10_000, AnswerValue::Number(value))
+    (millionths * 10_000, ComparedValue::Number(value))
 }
 
 proptest! {

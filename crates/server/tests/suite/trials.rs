@@ -216,6 +216,8 @@ async fn labelled_objects_are_read_as_they_were_when_they_were_labelled(stage: &
     assert_eq!(trial["proposed"]["accuracy"]["value"], 1.0, "{trial}");
     // Without its events, nobody can say any more what stood when it was labelled.
     execute(&stage.store, "DELETE FROM events WHERE object_id = 'user_03' AND seq = 1").await;
+    let bytes = "UPDATE storage_tallies SET bytes = bytes - 11 WHERE shard = (SELECT min(shard) FROM storage_tallies)";
+    execute(&stage.store, bytes).await;
     let trial = tried(stage, &key, &request).await;
     assert_eq!((&trial["total"], &trial["left_out"]), (&json!(OBJECTS - 1), &json!(1)));
     assert_eq!(trial["proposed"]["accuracy"]["value"], 1.0, "{trial}");
@@ -562,7 +564,7 @@ async fn trials_of_a_suspended_account_wait(stage: &WordedStage) {
     stage.is_stopped.store(false, Ordering::SeqCst);
     until("the other account's trial is done", async || {
         stage.app.advance(std::time::Duration::from_millis(200));
-        read(stage, &other, TRIALS).await["trials"].to_string().contains("\"done\"")
+        read(stage, &other, TRIALS).await["trials"][0]["status"] == "done"
     })
     .await;
     assert_eq!(number(&stage.store, "SELECT count(*) FROM trials WHERE status = 'running'").await, 1);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use model::api::{ActionConfig, ActionType, FiringStatus, ReviewReason, RuleMode, RuleTriggered};
-use model::condition::{AnswerValue, BoundCondition, EventWindow, Facts};
+use model::condition::{BoundCondition, ComparedValue, EventWindow, Facts};
 use model::rule::Triggered;
 use model::webhook::RULE_TRIGGERED;
 use model::{Answer, TenantId};
@@ -454,7 +454,7 @@ async fn evaluate<'a>(
                 let used = condition.keys().into_iter().filter_map(|key| current.get(key));
                 let values =
                     used.map(|(signal, answer)| Ok(result(signal, answer)?.into())).collect::<Result<_>>()?;
-                let facts = facts.map_or_else(Vec::new, |facts| facts.values(condition));
+                let facts = facts.map_or_else(Vec::new, |facts| condition.values_of_facts(facts));
                 let signals = condition.keys().into_iter().map(str::to_owned).collect();
                 fired.push(Fired { rule, concluded, signals, values, facts });
             }
@@ -505,8 +505,8 @@ fn by_key<'a>(
     answered.collect()
 }
 
-fn comparable(answer: &StoredAnswer) -> Option<AnswerValue<'_>> {
-    answer.value.map(AnswerValue::Number).or_else(|| answer.choice.as_deref().map(AnswerValue::Choice))
+fn comparable(answer: &StoredAnswer) -> Option<ComparedValue<'_>> {
+    answer.value.map(ComparedValue::Number).or_else(|| answer.choice.as_deref().map(ComparedValue::Choice))
 }
 
 /// The values by signal: numbers, and names of options; then the facts.

@@ -12,7 +12,7 @@ use model::api::{
     LabelValue, ReplayDay, ReplayExample, ReplayLabels, ReplayStatus, RuleOverlap, RuleReplay,
     RuleReplayRequest, RuleReplayResponse, RuleReplayRun,
 };
-use model::condition::{AnswerValue, BoundCondition, Condition, EventWindow, Facts};
+use model::condition::{BoundCondition, ComparedValue, Condition, EventWindow, Facts};
 use model::recorded_answer::{self, RecordedAnswer};
 use model::replay::{ReplayedAnalysis, ReplayedObject, ReplayedRule};
 use model::{Date, TenantId, Timestamp};
@@ -364,7 +364,7 @@ impl<'p> Found<'p> {
         };
         let recorded = recorded_answer::parse(&analysis.answers).map_err(internal)?;
         let used = recorded.iter().filter(|answer| self.plan.signals.contains(&*answer.signal));
-        let answers: Vec<(&str, AnswerValue<'_>)> =
+        let answers: Vec<(&str, ComparedValue<'_>)> =
             used.filter_map(|answer| Some((&*answer.signal, comparable(answer)?))).collect();
         let (at, read_seq) = (analysis.at, analysis.read_seq);
         if at >= self.plan.from && self.was_true_before.is_none() {
@@ -460,15 +460,15 @@ async fn read_labels(
         let Some(signal) = enabled.iter().find(|signal| signal.key == key) else { continue };
         for (object_id, value) in labels::counting(conn, tenant, signal.signal_id, MAX_LABELS).await? {
             let value: LabelValue = serde_json::from_str(&value).map_err(internal)?;
-            let admitted = |value: AnswerValue<'_>| {
+            let admitted = |value: ComparedValue<'_>| {
                 let mut about = comparisons.iter().filter(|comparison| comparison.key == key);
                 about.any(|comparison| comparison.accepts.admits(value))
             };
             let is_satisfied = match &value {
-                LabelValue::YesNo(is_yes) => admitted(AnswerValue::Number(f64::from(u8::from(*is_yes)))),
+                LabelValue::YesNo(is_yes) => admitted(ComparedValue::Number(f64::from(u8::from(*is_yes)))),
                 #[expect(clippy::cast_precision_loss, reason = "at most 26 levels")]
-                LabelValue::Level(level) => admitted(AnswerValue::Number(*level as f64)),
-                LabelValue::Choice(option) => admitted(AnswerValue::Choice(option)),
+                LabelValue::Level(level) => admitted(ComparedValue::Number(*level as f64)),
+                LabelValue::Choice(option) => admitted(ComparedValue::Choice(option)),
             };
             by_object.entry(object_id).or_default().push((key.to_owned(), is_satisfied));
         }
@@ -476,8 +476,8 @@ async fn read_labels(
     Ok(by_object)
 }
 
-fn comparable<'a>(answer: &'a RecordedAnswer<'_>) -> Option<AnswerValue<'a>> {
-    answer.value().map(AnswerValue::Number).or_else(|| answer.choice.as_deref().map(AnswerValue::Choice))
+fn comparable<'a>(answer: &'a RecordedAnswer<'_>) -> Option<ComparedValue<'a>> {
+    answer.value().map(ComparedValue::Number).or_else(|| answer.choice.as_deref().map(ComparedValue::Choice))
 }
 
 fn distinct<'a>(windows: impl Iterator<Item = &'a EventWindow>) -> Vec<EventWindow> {

@@ -104,7 +104,8 @@ fn random_answer(random: &Random, classes: u32) -> (Vec<f64>, u32) {
 }
 
 fn answer_value(kind: SignalType, shares: &[f64]) -> AnswerValue {
-    let likeliest = (0..shares.len()).max_by(|one, other| shares[*one].total_cmp(&shares[*other]));
+    // The first of several that are equally likely, as the service answers.
+    let likeliest = (0..shares.len()).rev().max_by(|one, other| shares[*one].total_cmp(&shares[*other]));
     let score: f64 = (0..).zip(shares).map(|(level, share)| f64::from(level) * share).sum();
     AnswerValue {
         kind,

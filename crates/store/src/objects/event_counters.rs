@@ -280,18 +280,17 @@ macro_rules! count {
                         (SELECT CAST(coalesce(sum((
                              SELECT count(*) FROM events WHERE events.tenant_id = tenant AND events.object_id = id",
             $events,
-            " AND occurred_at >= late_hour AND occurred_at < late_hour + ",
+            " AND coalesce(events.name, '') = event_counters.name
+                               AND occurred_at >= hour AND occurred_at < hour + ",
             $next_hour,
-            " AND +seq > read_seq)), 0) AS bigint) FROM (
-                             SELECT DISTINCT ",
-            $hour,
-            " AS late_hour FROM event_counters WHERE tenant_id = tenant AND object_id = id",
+            " AND +seq > read_seq)), 0) AS bigint) FROM event_counters
+                         WHERE tenant_id = tenant AND object_id = id",
             $name_of_counter,
             " AND ",
             $hour,
             " >= boundary AND ",
             $hour,
-            " < end_time AND last_seq > read_seq) AS late)
+            " < end_time AND last_seq > read_seq)
                     ELSE 0 END AS unread_after
              FROM given"
         )

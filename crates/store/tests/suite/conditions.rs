@@ -1,6 +1,6 @@
 //! A condition finds the objects that it accepts, the same in SQL as in Rust, in order, and by an index.
 
-use model::condition::{AnswerValue, BoundCondition, Query, SignalShape};
+use model::condition::{BoundCondition, ComparedValue, Query, SignalShape};
 use model::{TenantId, Timestamp};
 use proptest::collection::vec;
 use proptest::option::of;
@@ -79,11 +79,11 @@ impl Object {
         self.score.map_or(-1.0, number)
     }
 
-    fn answer(&self, key: &str) -> Option<AnswerValue<'static>> {
+    fn answer(&self, key: &str) -> Option<ComparedValue<'static>> {
         match key {
-            "is_scammer" => self.noul.map(number).map(AnswerValue::Number),
-            "quality" => self.score.map(number).map(AnswerValue::Number),
-            _ => self.choice.map(AnswerValue::Choice),
+            "is_scammer" => self.noul.map(number).map(ComparedValue::Number),
+            "quality" => self.score.map(number).map(ComparedValue::Number),
+            _ => self.choice.map(ComparedValue::Choice),
         }
     }
 }
@@ -143,7 +143,7 @@ async fn insert(conn: &mut Conn, tenant: TenantId, objects: &[Object]) -> Result
 async fn insert_answers(
     conn: &mut Conn,
     tenant: TenantId,
-    answers: &[(String, Uuid, AnswerValue<'static>)],
+    answers: &[(String, Uuid, ComparedValue<'static>)],
 ) -> Result<()> {
     let columns = "tenant_id, object_id, signal_id, value, choice, model, read_seq, computed_at";
     for chunk in answers.chunks(CHUNK) {
@@ -151,8 +151,8 @@ async fn insert_answers(
             let mut insert = QueryBuilder::new(format!("INSERT INTO answers ({columns}) "));
             insert.push_values(chunk, |mut row, (object, signal, answer)| {
                 let (value, choice) = match *answer {
-                    AnswerValue::Number(value) => (Some(value), None),
-                    AnswerValue::Choice(choice) => (None, Some(choice)),
+                    ComparedValue::Number(value) => (Some(value), None),
+                    ComparedValue::Choice(choice) => (None, Some(choice)),
                 };
                 row.push_bind(tenant).push_bind(object).push_bind(*signal).push_bind(value).push_bind(choice);
                 row.push_bind("test").push_bind(1_i64).push_bind(Timestamp::from_seconds(0));

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// What a condition is worth by Kleene's logic: none is unknown.
-fn kleene(node: &Node, answers: &HashMap<&str, AnswerValue<'static>>) -> Option<bool> {
+fn kleene(node: &Node, answers: &HashMap<&str, ComparedValue<'static>>) -> Option<bool> {
     match node {
         Node::Comparison(comparison) => {
             let alone = Condition { root: node.clone() }.bind(signals).unwrap();
@@ -56,14 +56,15 @@ fn any_tree() -> impl Strategy<Value = String> {
     })
 }
 
-fn any_answers() -> impl Strategy<Value = HashMap<&'static str, AnswerValue<'static>>> {
+fn any_answers() -> impl Strategy<Value = HashMap<&'static str, ComparedValue<'static>>> {
     let number =
         |most: f64| proptest::option::of((0_u32..=100).prop_map(move |part| f64::from(part) / 100.0 * most));
     let category = proptest::option::of(prop::sample::select(vec!["car", "5", "real estate"]));
     (number(1.0), number(1.0), number(4.0), category).prop_map(|(spam, scammer, quality, category)| {
         let numbers = [("spam", spam), ("is_scammer", scammer), ("quality", quality)];
-        let numbers = numbers.into_iter().filter_map(|(key, value)| Some((key, AnswerValue::Number(value?))));
-        numbers.chain(category.map(|option| ("category", AnswerValue::Choice(option)))).collect()
+        let numbers =
+            numbers.into_iter().filter_map(|(key, value)| Some((key, ComparedValue::Number(value?))));
+        numbers.chain(category.map(|option| ("category", ComparedValue::Choice(option)))).collect()
     })
 }
 
@@ -94,7 +95,7 @@ proptest! {
 fn and_binds_stronger_than_or_and_a_comma_is_and() {
     let object = |spam: f64, quality: f64, scammer: f64| {
         move |key: &str| {
-            Some(AnswerValue::Number(match key {
+            Some(ComparedValue::Number(match key {
                 "spam" => spam,
                 "quality" => quality,
                 _ => scammer,
@@ -115,7 +116,7 @@ fn and_binds_stronger_than_or_and_a_comma_is_and() {
 
 #[test]
 fn a_comparison_without_an_answer_is_unknown_and_so_is_its_negation() {
-    let spam_only = |key: &str| (key == "spam").then_some(AnswerValue::Number(0.9));
+    let spam_only = |key: &str| (key == "spam").then_some(ComparedValue::Number(0.9));
     for (text, matches) in [
         ("quality > 2", false),
         ("not quality > 2", false),
