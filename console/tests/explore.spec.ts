@@ -3,10 +3,10 @@ import { readFileSync } from "node:fs";
 import type { APIRequestContext, Page } from "@playwright/test";
 
 import { besideThreshold, thresholdIn, withThreshold } from "../src/screens/explore/condition-threshold";
-import { inParts } from "../src/screens/explore/in-parts";
+import { inParts, type Progress } from "../src/screens/explore/in-parts";
 import { fillLabelled } from "./labelled";
 import { median, workOf } from "./page-work";
-import { conditionEditor, expect, expectAccessible, open, press, test, type } from "./stage";
+import { conditionEditor, expect, expectAccessible, open, press, settled, test, type } from "./stage";
 
 test("a condition completes, is checked where it is wrong, counted and shown", async ({ page, context, sample }) => {
   await context.addCookies(sample.cookies);
@@ -340,15 +340,29 @@ test("an export that lacks something says so", async ({ page, context, sample })
 test("what is meant for more objects than one request takes is sent in parts", async () => {
   const ids = Array.from({ length: 2_001 }, (_, index) => `object-${index}`);
   const parts: number[] = [];
-  const progress: number[] = [];
+  const progress: Progress[] = [];
   const send = async (part: string[]) => {
     parts.push(part.length);
     return part.flatMap((id, index) => (id.endsWith("-7") || id === "object-2000" ? [{ index, message: "no such object" }] : []));
   };
-  const refused = await inParts(ids, send, (sent) => progress.push(sent));
+  const { done, refused } = await inParts(ids, send, (sent) => progress.push(sent));
   expect(parts).toEqual([1_000, 1_000, 1]);
-  expect(progress).toEqual([1_000, 2_000, 2_001]);
+  expect(progress.map((sent) => sent.done)).toEqual([999, 1_999, 1_999]);
+  expect(done).toBe(1_999);
   expect(refused.map(({ objectId }) => objectId)).toEqual(["object-7", "object-2000"]);
+});
+
+test("where a part fails, what was refused before it is known, and nothing more is sent", async () => {
+  const ids = Array.from({ length: 3_000 }, (_, index) => `object-${index}`);
+  const progress: Progress[] = [];
+  let parts = 0;
+  const send = async () => {
+    if (++parts === 2) throw new Error("the service cannot be reached");
+    return [{ index: 7, message: "no such object" }, { index: 9, message: "no such object" }];
+  };
+  await expect(inParts(ids, send, (sent) => progress.push(sent))).rejects.toThrow("the service cannot be reached");
+  expect(parts).toBe(2);
+  expect(progress).toEqual([{ done: 998, refused: [{ objectId: "object-7", message: "no such object" }, { objectId: "object-9", message: "no such object" }] }]);
 });
 
 test("what was refused of many labels is named", async ({ page, person }) => {
@@ -378,4 +392,27 @@ test("a search that ended before all objects were looked at says so", async ({ p
   });
   await open(page, "/console/explore?q=is_scammer%20%3E%200", "Explore");
   await expect(page.getByText(`Not everything was looked for: ${limit}.`)).toBeVisible();
+});
+
+test("a search that has found nothing yet goes on where it ended", async ({ page, context, sample }) => {
+  await context.addCookies(sample.cookies);
+  // It takes more than 50,000 objects that do not match to come about: the first page of the service's own answer, without its objects.
+  const cursors: (string | null)[] = [];
+  await page.route("**/v1/objects?*", async (route) => {
+    const url = new URL(route.request().url());
+    cursors.push(url.searchParams.get("cursor"));
+    url.searchParams.delete("cursor");
+    const response = await route.fetch({ url: url.href });
+    if (cursors.length === 1) await route.fulfill({ response, json: { ...((await response.json()) as object), objects: [], next_cursor: "so-far" } });
+    else await route.fulfill({ response });
+  });
+  await open(page, "/console/explore?q=seller", "Explore");
+  await expect(page.getByText("None of the objects looked at so far matches")).toBeVisible();
+  await settled(page);
+  await expectAccessible(page);
+  expect(cursors, "it does not go on by itself").toEqual([null]);
+  await press(page, "button", "Go on searching");
+  await expect(page.getByRole("grid", { name: "Objects" }).getByRole("row")).toHaveCount(4);
+  await expect(page.getByText("None of the objects looked at so far matches")).toHaveCount(0);
+  expect(cursors).toEqual([null, "so-far"]);
 });

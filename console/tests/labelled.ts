@@ -14,7 +14,7 @@ function textOf(index: number, bad: boolean): string {
 const isBad = (index: number): boolean => index % 5 < 2;
 const soundsBad = (index: number): boolean => (index % 10 === 9 ? !isBad(index) : isBad(index) && index % 4 !== 3);
 
-export async function send(api: APIRequestContext, method: "post" | "put" | "patch" | "delete", path: string, data?: unknown): Promise<Record<string, unknown>> {
+export async function send(api: APIRequestContext, method: "get" | "post" | "put" | "patch" | "delete", path: string, data?: unknown): Promise<Record<string, unknown>> {
   const answer = await api[method](path, data === undefined ? {} : { data });
   expect(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`).toBe(true);
   const text = await answer.text();

@@ -1,5 +1,5 @@
 import { fillAccount } from "./sample";
-import { expect, open, press, test } from "./stage";
+import { expect, expectAccessible, open, press, test } from "./stage";
 
 test("figures lead to their lists, and charts have a table", async ({ page, person }) => {
   await fillAccount(person.api);
@@ -24,7 +24,7 @@ test("each figure says what it was a day before, leads to its list, and follows 
   await expect(figure("Rules fired")).toContainText(`${firings.length}in the last 24 hours, 0 in the 24 before`);
   await expect(figure("Analyses today")).toContainText("0 yesterday");
   await expect(figure("Objects")).toContainText("100 % analyzed");
-  const lists = { Objects: "/console/explore", Events: "/console/explore?sort=recent", "Rules fired": "/console/rules", "Analyses today": "/console/billing", "Spent today": "/console/billing" };
+  const lists = { Objects: "/console/explore", Events: "/console/explore?sort=recent", "Rules fired": "/console/rules?tab=firings", "Analyses today": "/console/billing", "Spent today": "/console/billing" };
   for (const [name, address] of Object.entries(lists)) {
     await press(page, "link", name);
     await expect.poll(() => new URL(page.url()).pathname + new URL(page.url()).search).toBe(address);
@@ -32,13 +32,23 @@ test("each figure says what it was a day before, leads to its list, and follows 
     await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
   }
 
+  await press(page, "link", "Rules fired");
+  await expect(page.getByRole("grid", { name: "Firings" }).getByRole("row")).toHaveCount(firings.length + 1);
+  await expect(page.getByRole("grid", { name: "Firings" }).getByRole("link", { name: "Likely scam" }).first()).toBeVisible();
+  await expectAccessible(page);
+  await page.goBack();
+  await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
+
   const sent = await person.api.post("/v1/objects/newcomer/events", { data: { wait: true, object_type: "buyer", events: [{ type: "message", content: "Hello" }] } });
   expect(sent.ok()).toBe(true);
   await page.reload();
   await expect(figure("Objects")).toContainText("7");
   await expect(figure("Events")).toContainText("13");
   const risky = page.getByRole("grid", { name: "Objects with the highest risk" });
-  await risky.getByRole("link").first().press("Enter");
+  await risky.getByRole("row").nth(1).focus();
+  await page.keyboard.press("ArrowRight");
+  await expect(risky.getByRole("link").first()).toBeFocused();
+  await page.keyboard.press("Enter");
   await expect(page.getByRole("region", { name: "Answers now" })).toBeVisible();
 });
 

@@ -26,7 +26,7 @@ test("a passkey confirms who is there, once the last proof has aged", async ({ p
   await expect(page.getByRole("list", { name: "Passkeys" })).toContainText("Laptop");
 
   await proofHasAged(page);
-  await press(page, "button", "Set up two-factor");
+  await press(page, "button", "Set up with an app");
   await expect(dialog).toBeVisible();
   await expectAccessible(page);
   await press(page, "button", "Confirm with a passkey");

@@ -80,7 +80,7 @@ test("a passkey is added, listed, renamed, signed in with, and removed", async (
 test("a passkey is the second factor after a password", async ({ page, person }) => {
   const device = await plugIn(page);
   await addPasskey(page, "Laptop");
-  await press(page, "button", "Set up two-factor");
+  await press(page, "button", "Set up with an app");
   const secret = (await page.getByRole("dialog", { name: "Set up two-factor" }).locator("code").first().textContent()) ?? "";
   await type(page, "Code from the app", totp(secret, Date.now()));
   await page.keyboard.press("Enter");
@@ -93,6 +93,49 @@ test("a passkey is the second factor after a password", async ({ page, person })
   await expect(page.getByLabel("Authenticator code")).toBeFocused();
   await device.touchWhenAsked(() => press(page, "button", "Use a passkey instead"));
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("First steps");
+});
+
+test("a passkey alone is the second factor after a password, and turns two-factor off", async ({ page, person }) => {
+  const device = await plugIn(page);
+  await addPasskey(page, "Laptop");
+  await device.leave();
+  await press(page, "button", "Set up with a passkey");
+  await expect(page.getByRole("dialog", { name: "Set up two-factor" })).toContainText("your last passkey cannot be removed");
+  await expectAccessible(page);
+  await device.touchWhenAsked(() => press(page, "button", "Turn on with a passkey"));
+  await expect(page.getByRole("list", { name: "Recovery codes" }).getByRole("listitem")).toHaveCount(8);
+  await press(page, "button", "I have stored them");
+  const state = page.getByText("After your password, one of your passkeys is asked for. 8 recovery codes left.");
+  await expect(state).toBeVisible();
+  await press(page, "button", "Remove Laptop");
+  await press(page, "button", "Remove the passkey");
+  await expect(page.getByRole("dialog").getByRole("alert")).toContainText("two-factor");
+  await page.keyboard.press("Escape");
+
+  await device.leave();
+  await signOut(page);
+  await type(page, "Email", person.email);
+  await type(page, "Password", person.password);
+  await page.keyboard.press("Enter");
+  await expect(page.getByText(/Show a code, or one of your passkeys\.$/)).toBeVisible();
+  await expectAccessible(page);
+  await device.touchWhenAsked(() => press(page, "button", "Use a passkey instead"));
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("First steps");
+
+  await open(page, "/console/account", "Account");
+  await expect(state, "no recovery code was spent").toBeVisible();
+  await device.leave();
+  await press(page, "button", "Turn off…");
+  const turningOff = page.getByRole("dialog", { name: "Turn two-factor off" });
+  await press(page, "button", "Use a recovery code instead");
+  await expect(turningOff.getByLabel("Recovery code")).toBeVisible();
+  await press(page, "button", "Use a passkey instead");
+  await expect(turningOff.getByLabel("Recovery code")).toHaveCount(0);
+  await type(page, "Password", person.password);
+  await device.touchWhenAsked(() => press(page, "button", "Turn two-factor off"));
+  await expect(page.getByText("Two-factor is off.")).toBeVisible();
+  await expect(page.getByRole("button", { name: "Set up with a passkey" })).toBeVisible();
+  expect(await (await page.request.get("/v1/me/mfa")).json()).toMatchObject({ enabled: false });
 });
 
 test("a passkey that the browser suggests signs in", async ({ page, person }) => {

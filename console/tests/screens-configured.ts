@@ -8,6 +8,7 @@ test("signals, rules and webhooks in use", async ({ page, context, sample }) => 
   await context.addCookies(sample.cookies);
   for (const tab of ["trials", "versions", "backfill"]) await take(page, `signal-${tab}`, `/console/signals/off_platform?tab=${tab}`);
   await take(page, "rule-firings", `/console/rules/${sample.ruleId}?tab=firings`);
+  await take(page, "rules-firings", "/console/rules?tab=firings");
   for (const tab of ["deliveries", "verify"]) await take(page, `webhooks-${tab}`, `/console/webhooks?tab=${tab}`);
   await take(page, "endpoint-settings", `/console/webhooks/${sample.endpointId}?tab=settings`);
 

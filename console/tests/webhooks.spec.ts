@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import type { Page } from "@playwright/test";
 import ts from "typescript";
 
 import { PROGRAMS } from "../src/screens/webhooks/verification";
@@ -130,5 +131,72 @@ test("the list says how each endpoint is doing, however many deliveries others h
   await expect(row("/hooks/unused")).toContainText("none yet");
   expect(listed, "the health of an endpoint is not told from a list of deliveries").toBe(0);
   await expectAccessible(page);
+  server.close();
+});
+
+/** How often a page has asked for the health of each endpoint, and how many answers it waits for: counted in the page, where a question starts. */
+interface Asked {
+  times: Record<string, number>;
+  open: number;
+}
+
+const askedBy = (page: Page): Promise<Asked> => page.evaluate(() => (window as unknown as { asked: Asked }).asked);
+
+async function countAsked(page: Page): Promise<void> {
+  await page.addInitScript(() => {
+    const asked: Asked = { times: {}, open: 0 };
+    Object.assign(window, { asked });
+    const { fetch } = window;
+    window.fetch = async (input, init) => {
+      const id = /\/v1\/webhooks\/([\w-]+)\/health$/.exec(input instanceof Request ? input.url : String(input))?.[1];
+      if (!id) return fetch(input, init);
+      asked.times[id] = (asked.times[id] ?? 0) + 1;
+      asked.open++;
+      return fetch(input, init).finally(() => asked.open--);
+    };
+  });
+}
+
+/** How often the health of each endpoint is asked for while so many seconds pass. */
+async function askedWithin(page: Page, seconds: number): Promise<(id: string) => number> {
+  const quiet = async () => {
+    await expect.poll(async () => (await askedBy(page)).open).toBe(0);
+    return (await askedBy(page)).times;
+  };
+  // From here on time passes only as the story says.
+  await page.clock.pauseAt((await page.evaluate(() => Date.now())) + 60_000);
+  const before = await quiet();
+  for (let second = 0; second < seconds; second++) {
+    await page.clock.runFor(1000);
+    await quiet();
+  }
+  const after = await quiet();
+  await page.clock.resume();
+  return (id) => (after[id] ?? 0) - (before[id] ?? 0);
+}
+
+test("what waits is asked about every 15 seconds in the list, every 3 on its own screen, and not while an endpoint is disabled", async ({ page, person }) => {
+  const { server, url, respondWith } = await receiver();
+  respondWith(503);
+  const make = async (path: string) => {
+    const made = await person.api.post("/v1/webhooks", { data: { url: `${url}/${path}`, events: ["review.opened"] } });
+    const { id } = ((await made.json()) as { endpoint: { id: string } }).endpoint;
+    expect((await person.api.post(`/v1/webhooks/${id}/test`)).ok()).toBe(true);
+    return id;
+  };
+  const [waiting, disabled] = [await make("waiting"), await make("disabled")];
+  expect((await person.api.patch(`/v1/webhooks/${disabled}`, { data: { enabled: false } })).ok()).toBe(true);
+  await countAsked(page);
+  await page.clock.install();
+  await open(page, "/console/webhooks", "Webhooks");
+  await expect(page.getByRole("grid", { name: "Endpoints" }).getByText("1 waiting")).toHaveCount(2);
+  const inList = await askedWithin(page, 60);
+  expect([inList(waiting), inList(disabled)]).toEqual([4, 0]);
+
+  for (const [id, times] of [[waiting, 4], [disabled, 0]] as const) {
+    await open(page, `/console/webhooks/${id}`, /\/hooks\//);
+    await expect(page.getByText("none yet").first()).toBeVisible();
+    expect((await askedWithin(page, 12))(id)).toBe(times);
+  }
   server.close();
 });

@@ -5,9 +5,9 @@ import { Badge } from "./Notice";
 import { textOf } from "./text";
 import { percent } from "./Values";
 
-type Judgement = Schemas["Judgement"] & {
+type AnswerValue = Schemas["AnswerValue"] & {
   /** What the analyzer said before calibration. */
-  raw?: Omit<Schemas["Judgement"], "type">;
+  raw?: Omit<Schemas["AnswerValue"], "type">;
   escalated?: boolean;
   /** The model that answered, where that is said. */
   model?: string;
@@ -44,7 +44,7 @@ export function levelsOf(criteria: unknown): string[] {
 }
 
 /** The value of an answer in a few words: "78 %", "browsing", "1.4 of 2". */
-export function answerText(answer: Judgement): string {
+export function answerText(answer: AnswerValue): string {
   if (answer.noul !== undefined) return percent(answer.noul);
   if (answer.choice !== undefined) return answer.choice;
   if (answer.score !== undefined) {
@@ -55,7 +55,7 @@ export function answerText(answer: Judgement): string {
 }
 
 /** One answer on one line, for tables. */
-export function AnswerInline({ answer, label }: { answer: Judgement; label: string }) {
+export function AnswerInline({ answer, label }: { answer: AnswerValue; label: string }) {
   if (answer.noul !== undefined) return <ProbabilityBar value={answer.noul} label={label} />;
   const likeliest = Math.max(0, ...Object.values(answer.probabilities ?? {}));
   return (
@@ -66,7 +66,7 @@ export function AnswerInline({ answer, label }: { answer: Judgement; label: stri
 }
 
 /** One answer with everything that it says. `levels` names the levels of a score. */
-export function AnswerView({ answer, label, levels = [] }: { answer: Judgement; label: string; levels?: string[] }) {
+export function AnswerView({ answer, label, levels = [] }: { answer: AnswerValue; label: string; levels?: string[] }) {
   const rows = Object.entries(answer.probabilities ?? {});
   return (
     <div className={styles.answer}>

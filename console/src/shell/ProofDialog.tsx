@@ -35,6 +35,8 @@ function Proof() {
   if (identities.isPending || mfa.isPending || passkeys.isPending) return <Skeleton lines={3} />;
 
   const methods: Method[] = [...(identities.data?.has_password ? ["password" as const] : []), ...(mfa.data?.enabled ? ["code" as const] : [])];
+  // Where a passkey is the second factor, the only codes are those to recover with.
+  const hasApp = !mfa.data?.passkey;
   const method = chosen ?? methods[0];
   const other = methods.find((candidate) => candidate !== method);
   const confirm = async (shown: () => Promise<Schemas["ReauthenticateRequest"]>) => {
@@ -56,7 +58,7 @@ function Proof() {
           submit="Confirm"
           fields={["password", "code"]}
           fieldOfCode={{ invalid_password: "password", invalid_code: "code" }}
-          beside={other && <Button kind="quiet" onPress={() => setChosen(other)}>{other === "code" ? "Use a code instead" : "Use the password instead"}</Button>}
+          beside={other && <Button kind="quiet" onPress={() => setChosen(other)}>{other === "code" ? `Use ${hasApp ? "a code" : "a recovery code"} instead` : "Use the password instead"}</Button>}
           onSubmit={async (values) => {
             await take(api.POST("/auth/console/reauthenticate", { body: values }));
             proofGate.pass();
@@ -64,8 +66,10 @@ function Proof() {
         >
           {method === "password" ? (
             <PasswordField name="password" label="Password" isRequired autoFocus autoComplete="current-password" />
-          ) : (
+          ) : hasApp ? (
             <CodeField autoFocus hint="From your authenticator app, or a recovery code." />
+          ) : (
+            <CodeField label="Recovery code" autoFocus />
           )}
         </Form>
       )}

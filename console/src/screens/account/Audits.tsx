@@ -5,6 +5,7 @@ import { api, take } from "../../api/client";
 import { queries } from "../../api/session";
 import { TextField } from "../../parts/Field";
 import { Form } from "../../parts/Form";
+import { typedNumberIn } from "../../parts/number";
 import { Section } from "../../parts/Screen";
 import { toast } from "../../parts/Toast";
 import { settingsQuery } from "./queries";
@@ -20,9 +21,8 @@ export function Audits() {
           submit="Save the reviews at random"
           fields={["audit_rate_pct", "audit_queue"]}
           onSubmit={async ({ audit_rate_pct = "", audit_queue = "" }) => {
-            const percent = Number(audit_rate_pct.replace(",", "."));
-            if (audit_rate_pct.trim() === "" || !(percent >= 0 && percent <= MOST_PCT)) throw new Error(`the share is a number from 0 to ${MOST_PCT}`);
-            queries.setQueryData(settingsQuery.queryKey, await take(api.PATCH("/v1/settings", { body: { audit_rate_pct: percent, audit_queue } })));
+            const body = { audit_rate_pct: typedNumberIn(audit_rate_pct, "the share", 0, MOST_PCT), audit_queue };
+            queries.setQueryData(settingsQuery.queryKey, await take(api.PATCH("/v1/settings", { body })));
             toast("Saved.");
           }}
         >

@@ -6,6 +6,7 @@ import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { TextField } from "../../parts/Field";
 import { Form } from "../../parts/Form";
+import { typedNumber } from "../../parts/number";
 import { Section } from "../../parts/Screen";
 import { moneyOfCents } from "../../parts/Values";
 import styles from "./Billing.module.css";
@@ -33,7 +34,7 @@ function Amount({ balance }: { balance: Schemas["Balance"] }) {
   const least = balance.topup_min_cents ?? 0;
   const most = balance.topup_max_cents ?? Number.POSITIVE_INFINITY;
   const [text, setText] = useState("20");
-  const cents = Math.round(Number(text.replace(",", ".")) * 100);
+  const cents = Math.round(typedNumber(text) * 100);
   const valid = Number.isFinite(cents) && cents >= least && cents <= most;
   const bounds = `From ${moneyOfCents(least, balance.currency)} to ${moneyOfCents(most, balance.currency)}.`;
   return (

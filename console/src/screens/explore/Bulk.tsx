@@ -15,7 +15,7 @@ import { toast } from "../../parts/Toast";
 import { count, plural } from "../../parts/Values";
 import styles from "./Explore.module.css";
 import { Export } from "./Export";
-import { inParts, type Refusal } from "./in-parts";
+import { inParts, type Progress, type Refusal } from "./in-parts";
 import { idsOfMatches, type Sort } from "./objects";
 
 type Signal = Schemas["Signal"];
@@ -86,20 +86,16 @@ interface Many {
 function LabelMany({ isOpen, onClose, signals, ids, onDone }: Many & { signals: readonly Signal[] }) {
   const [key, setKey] = useState<string>();
   const [value, setValue] = useState<LabelValue>();
-  const [done, setDone] = useState(0);
-  const [refused, setRefused] = useState<Refusal[]>([]);
+  const [progress, setProgress] = useState<Progress>();
   const signal = signals.find((candidate) => candidate.key === key) ?? signals.find(({ type }) => type === "noul") ?? signals[0];
-  const startOver = () => {
-    setDone(0);
-    setRefused([]);
-  };
+  const startOver = () => setProgress(undefined);
   const choose = (next: string) => {
     setKey(next);
     setValue(undefined);
     startOver();
   };
   const close = () => {
-    if (done > 0) onDone();
+    if (progress && progress.done > 0) onDone();
     startOver();
     onClose();
   };
@@ -110,9 +106,8 @@ function LabelMany({ isOpen, onClose, signals, ids, onDone }: Many & { signals: 
       const labels = part.map((object_id) => ({ object_id, signal: signal.key, value })) as Schemas["LabelCreate"][];
       return (await take(api.POST("/v1/labels", { body: { labels } }))).refused;
     };
-    const refusals = await inParts(ids, labelPart, setDone);
-    await queries.invalidateQueries({ queryKey: ["object"] });
-    if (refusals.length > 0) return setRefused(refusals);
+    const labelled = await inParts(ids, labelPart, setProgress).finally(() => queries.invalidateQueries({ queryKey: ["object"] }));
+    if (labelled.refused.length > 0) return;
     toast(`${plural(ids.length, "object")} labelled: ${signal.key} is ${labelText(value, signal)}.`);
     startOver();
     onDone();
@@ -120,12 +115,12 @@ function LabelMany({ isOpen, onClose, signals, ids, onDone }: Many & { signals: 
   };
   return (
     <Dialog title={`Label ${plural(ids.length, "object")}`} isOpen={isOpen} onClose={close}>
-      <Form submit={`Label ${plural(ids.length, "object")}`} isDisabled={value === undefined} beside={<Button onPress={close}>{refused.length > 0 ? "Close" : "Cancel"}</Button>} onSubmit={send}>
+      <Form submit={`Label ${plural(ids.length, "object")}`} isDisabled={value === undefined} beside={<Button onPress={close}>{progress ? "Close" : "Cancel"}</Button>} onSubmit={send}>
         <p>The same is said of every one of them. A label that you gave before is replaced.</p>
         <SelectField name="signal" label="Signal" options={signals.map((each) => ({ id: each.key, label: each.key }))} value={signal?.key} onChange={choose} />
         {signal && <LabelButtons signal={signal} value={value} onChoose={setValue} />}
-        {done > 0 && <p role="status">{`${count(done - refused.length)} of ${count(ids.length)} labelled`}</p>}
-        <Refused refused={refused} />
+        {progress && <p role="status">{`${count(progress.done)} of ${count(ids.length)} labelled`}</p>}
+        {progress && <Refused refused={progress.refused} />}
       </Form>
     </Dialog>
   );

@@ -94,7 +94,7 @@ function Figures({ overview, firings, usage }: { overview: Schemas["Overview"]; 
       <Figure name="Objects" value={compact(overview.objects)} change={`${percent(overview.analyzed_pct)} analyzed`} to="/console/explore" />
       <Figure name="Flagged" value={compact(overview.flagged)} change="80 % or more on a yes/no signal" to="/console/explore" search={{ sort: "flagged" }} />
       <Figure name="Events" value={compact(overview.events_today)} change={`in the last 24 hours, ${compact(overview.events_yesterday)} in the 24 before`} to="/console/explore" search={{ sort: "recent" }} />
-      <Figure name="Rules fired" value={fired.today} change={`in the last 24 hours, ${fired.before} in the 24 before`} to="/console/rules" />
+      <Figure name="Rules fired" value={fired.today} change={`in the last 24 hours, ${fired.before} in the 24 before`} to="/console/rules" search={{ tab: "firings" }} />
       {today && yesterday && (
         <Figure name="Analyses today" value={compact(today.analyses)} change={`${compact(yesterday.analyses)} yesterday`} to="/console/billing" />
       )}

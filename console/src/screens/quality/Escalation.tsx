@@ -8,6 +8,7 @@ import { Button } from "../../parts/Button";
 import { TextField } from "../../parts/Field";
 import { Form, Problem } from "../../parts/Form";
 import { Badge } from "../../parts/Notice";
+import { typedNumberIn } from "../../parts/number";
 import { Section } from "../../parts/Screen";
 import { Failed, Skeleton } from "../../parts/States";
 import { toast } from "../../parts/Toast";
@@ -89,7 +90,10 @@ function Change({ signal, escalation }: { signal: Schemas["Signal"]; escalation:
         submit={isYesNo ? "Escalate this band" : "Escalate below this confidence"}
         fields={["band", "below"]}
         onSubmit={async ({ band = "", high = "", below = "" }) => {
-          await setEscalation(signal.key, isYesNo ? { band: [Number(band), Number(high)] } : { below: Number(below) });
+          const unsure = isYesNo
+            ? { band: [typedNumberIn(band, "the lower end", 0, 1), typedNumberIn(high, "the upper end", 0, 1)] }
+            : { below: typedNumberIn(below, "the confidence", 0, 1) };
+          await setEscalation(signal.key, unsure);
           toast(`What is escalated of ${signal.key} counts from the next analysis on.`);
         }}
       >
@@ -106,7 +110,7 @@ function Change({ signal, escalation }: { signal: Schemas["Signal"]; escalation:
         submit="Fit it to the labels"
         fields={["target_error"]}
         onSubmit={async ({ target_error = "" }) => {
-          const fitted = await setEscalation(signal.key, { target_error: Number(target_error) });
+          const fitted = await setEscalation(signal.key, { target_error: typedNumberIn(target_error, "the share of wrong answers", 0, 1) });
           const share = fitted.share ? percent(fitted.share.value) : "none";
           const error = fitted.error ? `, and ${percent(fitted.error.value, 1)} of the others are wrong` : "";
           toast(`Fitted to ${plural(fitted.labels ?? 0, "label")}: ${share} of their answers are escalated${error}.`);

@@ -5,6 +5,7 @@ import type { Schemas } from "../../api/client";
 import { Chart } from "../../parts/Chart";
 import { TextField } from "../../parts/Field";
 import { Link } from "../../parts/Link";
+import { typedNumber } from "../../parts/number";
 import { Section } from "../../parts/Screen";
 import { percent } from "../../parts/Values";
 import type { Figure, Quality } from "./queries";
@@ -61,7 +62,8 @@ function Costs({ quality, signal, costs, onCosts }: Props) {
   const change = (yes: string, no: string) => {
     setFalseYes(yes);
     setFalseNo(no);
-    if ([yes, no].every((text) => Number(text) > 0 && Number.isFinite(Number(text)))) onCosts({ false_yes: yes, false_no: no });
+    const [costYes, costNo] = [typedNumber(yes), typedNumber(no)];
+    if (costYes > 0 && costNo > 0 && Number.isFinite(costYes + costNo)) onCosts({ false_yes: String(costYes), false_no: String(costNo) });
   };
   return (
     <div className={styles.costs}>

@@ -6,7 +6,7 @@ import { GuardedScreen } from "../../parts/Screen";
 import { toast } from "../../parts/Toast";
 import { createRule } from "./queries";
 import { RuleForm } from "./RuleForm";
-import { rulePath } from "./Rules";
+import { rulePath } from "./rule-path";
 
 export default function NewRule() {
   const navigate = useNavigate();

@@ -14,7 +14,7 @@ import { Table } from "../../parts/Table";
 import { absoluteTime, count, percent, plural, Time } from "../../parts/Values";
 import { isRun, replay, replayRunQuery, type Replay } from "./queries";
 import styles from "./Rules.module.css";
-import { rulePath } from "./Rules";
+import { rulePath } from "./rule-path";
 import { valuesText } from "./values";
 
 const SPANS = [

@@ -14,10 +14,11 @@ import { Screen } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Tabs } from "../../parts/Tabs";
 import { toast } from "../../parts/Toast";
-import { Firings } from "./Firings";
+import { FiringsOf } from "./Firings";
 import { deleteRule, updateRule, type Rule as RuleRecord } from "./queries";
+import { rulePath } from "./rule-path";
 import { RuleForm } from "./RuleForm";
-import { RuleMode, rulePath } from "./Rules";
+import { RuleMode } from "./Rules";
 import styles from "./Rules.module.css";
 
 export default function Rule() {
@@ -80,7 +81,7 @@ function Opened({ rule }: { rule: RuleRecord }) {
         onSelect={select}
         tabs={[
           { id: "rule", name: "Rule", content: form, keep: true },
-          { id: "firings", name: "Firings", content: <Firings rule={rule} /> },
+          { id: "firings", name: "Firings", content: <FiringsOf rule={rule} /> },
         ]}
       />
       <ConfirmDialog

@@ -1,6 +1,6 @@
-// Every rule: what it waits for, what it does, whether it acts or is only tried, and how often it fired.
+// Every rule: what it waits for, what it does, whether it acts or is only tried, and how often it fired; and the firings of all of them.
 import { useSuspenseQueries } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 
 import { endpointsQuery, rulesQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
@@ -9,16 +9,18 @@ import { Badge } from "../../parts/Notice";
 import { Screen, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
+import { Tabs } from "../../parts/Tabs";
 import { count, Time } from "../../parts/Values";
 import { actionText } from "./action";
+import { AllFirings } from "./Firings";
 import { newestFiringsQuery, type Firing, type Rule } from "./queries";
+import { rulePath } from "./rule-path";
 import styles from "./Rules.module.css";
 
 const DAY_MS = 86_400_000;
 
-export const rulePath = (id: string): string => `/console/rules/${id}`;
-
 export default function Rules() {
+  const { tab = "rules" } = useSearch({ strict: false }) as { tab?: string };
   const [{ data: rules }, { data: endpoints }, { data: firings }] = useSuspenseQueries({ queries: [rulesQuery, endpointsQuery, newestFiringsQuery] });
   const navigate = useNavigate();
   const create = useMay()("rules.write") && (
@@ -26,22 +28,33 @@ export default function Rules() {
       New rule
     </Link>
   );
+  const all = (
+    <Section flush>
+      <Table
+        label="Rules"
+        rows={rules}
+        keyOf={(rule) => rule.id}
+        columns={columnsOf(endpoints, firings.firings, firings.next_cursor !== undefined)}
+        onOpen={(rule) => void navigate({ to: rulePath(rule.id) })}
+        empty={
+          <Empty icon="rules" title="No rules yet" action={create}>
+            Write a condition, see what it would have done, and let it run in shadow before it acts.
+          </Empty>
+        }
+      />
+    </Section>
+  );
   return (
     <Screen title="Rules" about="A rule acts when the answers about an object meet its condition. In shadow it only records that it would have." actions={create}>
-      <Section flush>
-        <Table
-          label="Rules"
-          rows={rules}
-          keyOf={(rule) => rule.id}
-          columns={columnsOf(endpoints, firings.firings, firings.next_cursor !== undefined)}
-          onOpen={(rule) => void navigate({ to: rulePath(rule.id) })}
-          empty={
-            <Empty icon="rules" title="No rules yet" action={create}>
-              Write a condition, see what it would have done, and let it run in shadow before it acts.
-            </Empty>
-          }
-        />
-      </Section>
+      <Tabs
+        label="Parts of rules"
+        selected={tab}
+        onSelect={(next) => void navigate({ to: "/console/rules" as string, search: { tab: next === "rules" ? "" : next } as never, replace: true })}
+        tabs={[
+          { id: "rules", name: "Rules", content: all },
+          { id: "firings", name: "Firings", content: <AllFirings rules={rules} /> },
+        ]}
+      />
     </Screen>
   );
 }

@@ -19,9 +19,10 @@ export const newestFiringsQuery = queryOptions({
   queryFn: () => take(api.GET("/v1/rule_firings", { params: { query: { limit: 200 } } })),
 });
 
-export const firingsQuery = (ruleId: string) =>
+/** The firings of a rule, or of all rules, a page after another. */
+export const firingsQuery = (ruleId?: string) =>
   infiniteQueryOptions({
-    queryKey: ["firings", ruleId],
+    queryKey: ["firings", ruleId ?? "all"],
     queryFn: ({ pageParam, signal }) => take(api.GET("/v1/rule_firings", { params: { query: { rule_id: ruleId, limit: 50, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,

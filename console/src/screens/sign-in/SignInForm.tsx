@@ -45,15 +45,19 @@ export function SignInForm({ email, onSignedIn }: Props) {
     }
   };
 
+  // The service does not say which factor it is to somebody who has shown the password alone.
+  const canShowPasskey = hasPasskeys();
   return (
     <Form key={needsCode ? "code" : "password"} submit="Sign in" wide onSubmit={submit} fields={["email", "password", "code"]}>
       {needsCode ? (
         <>
-          <Notice>Two-factor is on for {credentials.current.email}.</Notice>
+          <Notice>
+            Two-factor is on for {credentials.current.email}. {canShowPasskey ? "Show a code, or one of your passkeys." : "If it is one of your passkeys, which do not work on this page, use a recovery code."}
+          </Notice>
           <CodeField autoFocus hint="From your authenticator app, or one of your recovery codes." />
           {problem !== undefined && <Problem problem={problem} />}
-          {hasPasskeys() && (
-            <Button kind="quiet" onPress={() => void byPasskey()}>
+          {canShowPasskey && (
+            <Button icon="keys" onPress={() => void byPasskey()}>
               Use a passkey instead
             </Button>
           )}

@@ -19,7 +19,7 @@ import { ask, type Asked } from "./ask";
 import { problemOf, type Draft } from "./definition";
 import { ObjectDialog, type Chosen } from "./ObjectDialog";
 import { linesOf, MOST_EVENTS, parseEvents, textOf, type Line } from "./playground-events";
-import type { Judgement, Signal } from "./queries";
+import type { AnswerValue, Signal } from "./queries";
 import styles from "./Signals.module.css";
 
 interface Content {
@@ -221,7 +221,7 @@ function Answers({ asked, signal }: { asked: Asked[]; signal?: Signal }) {
   );
 }
 
-function Short({ answer, name }: { answer: Judgement; name?: string }) {
+function Short({ answer, name }: { answer: AnswerValue; name?: string }) {
   return (
     <div>
       {name && <h4>{name}</h4>}

@@ -2,7 +2,7 @@
 import { api, take } from "../../api/client";
 import type { Draft } from "./definition";
 import { definitionOf, isSame } from "./definition";
-import type { EventInput, Judgement, Signal } from "./queries";
+import type { EventInput, AnswerValue, Signal } from "./queries";
 
 export interface Asked {
   id: number;
@@ -12,8 +12,8 @@ export interface Asked {
   /** What it cost, in micro-dollars, where the service says so. */
   costMicros?: number;
   tokens?: number;
-  saved?: Judgement;
-  draft?: Judgement;
+  saved?: AnswerValue;
+  draft?: AnswerValue;
   /** The levels of the draft, and of the saved wording, if they are scores. */
   draftLevels: string[];
 }

@@ -7,7 +7,7 @@ import { queries } from "../../api/session";
 
 export type Signal = Schemas["Signal"];
 export type Version = Schemas["SignalVersion"];
-export type Judgement = Schemas["Judgement"];
+export type AnswerValue = Schemas["AnswerValue"];
 export type EventInput = Schemas["EventInput"];
 
 const path = (key: string) => ({ params: { path: { key } } });

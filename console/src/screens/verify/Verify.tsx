@@ -7,7 +7,7 @@ import { Form } from "../../parts/Form";
 import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { ThresholdPage } from "../../shell/ThresholdPage";
-import { KeepQuestion } from "./KeepQuestion";
+import { FirstProof } from "./FirstProof";
 
 export default function Verify() {
   const { token } = useSearch({ strict: false }) as { token?: string };
@@ -19,23 +19,27 @@ export default function Verify() {
       </ThresholdPage>
     );
   return (
-    <ThresholdPage title={done ? "Your address is confirmed" : "Confirm your address"} about={done ? undefined : "One press, and the address that you registered is yours."}>
+    <ThresholdPage title={done ? "Your address is confirmed" : "Confirm your address"} about={done ? undefined : "One press, and the address is proved to be yours."}>
       {done ? (
         <Link to="/console" kind="primary">
           To the console
         </Link>
       ) : (
-        <Form
-          submit="Confirm the address"
-          wide
-          onSubmit={async ({ keep }) => {
-            await take(api.POST("/auth/console/verify", { body: { token, keep: keep === "true" } }));
-            queries.removeQueries({ queryKey: meQuery.queryKey });
-            setDone(true);
-          }}
-        >
-          <KeepQuestion token={token} />
-        </Form>
+        <FirstProof token={token} otherwise={<>If you have followed it before, <Link to="/console/sign-in">sign in</Link>.</>}>
+          {(question) => (
+            <Form
+              submit="Confirm the address"
+              wide
+              onSubmit={async ({ keep }) => {
+                await take(api.POST("/auth/console/verify", { body: { token, keep: keep === "true" } }));
+                queries.removeQueries({ queryKey: meQuery.queryKey });
+                setDone(true);
+              }}
+            >
+              {question}
+            </Form>
+          )}
+        </FirstProof>
       )}
     </ThresholdPage>
   );

@@ -5,7 +5,7 @@ import { sentenceOf } from "../../api/error";
 import { Badge } from "../../parts/Notice";
 import { Facts } from "../../parts/Screen";
 import { absoluteTime, count, percent, plural } from "../../parts/Values";
-import { healthQuery, type WebhookHealth } from "./queries";
+import { healthQuery, type Endpoint, type WebhookHealth } from "./queries";
 import styles from "./Webhooks.module.css";
 
 const STATES = {
@@ -23,8 +23,8 @@ const took = (milliseconds: number) => (milliseconds < 1000 ? `${milliseconds} m
 const stateOf = ({ state, resting_until }: WebhookHealth): string => (state === "resting" && resting_until ? `resting until ${absoluteTime(resting_until)}` : STATES[state].name);
 
 /** The health of an endpoint in one line. */
-export function HealthOf({ id }: { id: string }) {
-  const { data: health, error } = useQuery(healthQuery(id));
+export function HealthOf({ endpoint }: { endpoint: Endpoint }) {
+  const { data: health, error } = useQuery(healthQuery(endpoint, "in a list"));
   if (error) return <span className={styles.soft}>{sentenceOf(error)}</span>;
   if (!health) return <span className={styles.soft}>asking</span>;
   const ended = health.delivered + health.dead;

@@ -117,5 +117,5 @@ const COLUMNS: ColumnOf<Endpoint>[] = [
   },
   { id: "state", name: "State", cell: (endpoint) => <EndpointState endpoint={endpoint} /> },
   { id: "events", name: "Events", optional: true, cell: (endpoint) => <code>{endpoint.events.join(", ")}</code> },
-  { id: "health", name: "Health", cell: (endpoint) => <HealthOf id={endpoint.id} /> },
+  { id: "health", name: "Health", cell: (endpoint) => <HealthOf endpoint={endpoint} /> },
 ];

@@ -40,12 +40,18 @@ export const deliveriesQuery = ({ status, endpointId }: Filter) =>
     refetchInterval: (query) => (query.state.data?.pages.some((page) => page.deliveries.some(isMoving)) ? MOVING_MS : false),
   });
 
-/** How an endpoint is doing; under the key of deliveries, since each changes it. */
-export const healthQuery = (id: string) =>
+/** In a list, which may have many of them. */
+const LISTED_MS = 15_000;
+
+/**
+ * How an endpoint is doing; under the key of deliveries, since each changes it. Asked again while something waits for it, but not while it is
+ * disabled: until somebody enables it, what waits for it stays.
+ */
+export const healthQuery = ({ id, enabled }: Pick<Endpoint, "id" | "enabled">, where: "in a list" | "alone") =>
   queryOptions({
     queryKey: [...DELIVERIES, "health", id],
     queryFn: ({ signal }) => take(api.GET("/v1/webhooks/{endpoint_id}/health", { params: { path: { endpoint_id: id } }, signal })),
-    refetchInterval: (query) => (query.state.data && query.state.data.waiting > 0 ? MOVING_MS : false),
+    refetchInterval: (query) => (enabled && query.state.data && query.state.data.waiting > 0 ? (where === "alone" ? MOVING_MS : LISTED_MS) : false),
   });
 
 const endpointsChanged = () => queries.invalidateQueries({ queryKey: endpointsQuery.queryKey });

@@ -1,0 +1,1 @@
+var e=e=>e.trim()===``?NaN:Number(e.trim().replace(`,`,`.`));function t(t,n,r,i){let a=e(t);if(!(a>=r&&a<=i))throw Error(`${n} is a number from ${r} to ${i}`);return a}export{t as n,e as t};
