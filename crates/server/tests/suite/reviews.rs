@@ -449,13 +449,13 @@ async fn labels_of_drawn_objects_are_audits_however_they_are_given(stage: &Scrip
         (&correct("user_1").await["audit"], &correct("undrawn").await["audit"]),
         (&json!(true), &json!(false))
     );
-    let other = crate::labels::put(stage, &key, "user_1", "trust_score", &json!(3)).await.json();
+    let other = crate::labels::put(stage, &key, "user_1", "trust_score", &json!(2)).await.json();
     assert_eq!(other["audit"], false, "{other}");
 }
 
 async fn a_rule_asks_about_the_signals_in_its_condition(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
-    let rule = json!({"when": "is_scammer > 0.8 or trust_score < 1", "action_type": "review",
+    let rule = json!({"when": "is_scammer > 0.3 or trust_score < 1", "action_type": "review",
         "action_config": {"queue": "scams"}});
     assert_eq!(post(stage, &key, "/v1/rules", &rule).await.status, 201);
     stage.analyzer.then(Turn::Only("noul"));

@@ -282,10 +282,11 @@ async fn counting_is_flat_in_the_number_of_events(database: &TestDatabase) {
     let store = database.open().await;
     let mut costs = Vec::new();
     for (object_id, events) in [("small", 1_000), ("large", 20_000)] {
-        // Five days of events in the middle of a week, in order, in the same hours however many they are.
+        // Four days of events in the middle of a week, in order, in the same hours however many they are, none of which is the hour
+        // that a window begins in: that one's events are counted.
         let newest = 2 * HOUR + 60;
         let middle = (0..events).map(|number| {
-            let hours_ago = 6 * 24 - number * 120 / events;
+            let hours_ago = 6 * 24 - number * 96 / events;
             Happened { ago: HOUR * u64::try_from(hours_ago).unwrap(), name: Some("reported") }
         });
         let few = |ago: u64| [Happened { ago, name: Some("reported") }, Happened { ago, name: None }];
