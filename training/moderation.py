@@ -1,13 +1,14 @@
 """Judges the built-in questions of the moderation routes: by public sets, and by cases that were written for each of them.
 
-    python3 training/moderation.py AUSPEX [PUBLIC [SCORES]]   asks a service of its own what the moderation routes ask the analyzer, and
-                                                              prints tables of figures; AUSPEX is the binary, PUBLIC a folder with sets
+    python3 training/moderation.py AUSPEX [PUBLIC [SCORES]]   asks the moderation routes of a service of its own, and prints tables of
+                                                              figures; AUSPEX is the binary, PUBLIC a folder with sets
 
-SCORES is a file in which answers are kept: a run that was broken off goes on there. With `-` for AUSPEX nothing is asked, and the tables
-are of the answers that are there.
+SCORES is a file in which answers are kept: a run that was broken off goes on there. An answer counts only for the same binary, which has
+the weights and the wordings in it, and the same model. With `-` for AUSPEX nothing is asked: the tables are of what the last binary
+answered to the wordings of today.
 
-PUBLIC has the files of the sets below under the names that their makers gave them; what is not there is left out. Of those, `sms_spam` was
-trained on, the others never. For a question with a set, the sensible line is the threshold at which recall minus false alarms is greatest.
+PUBLIC has the files of the sets below under the names that their makers gave them; a set that is not there is left out, and named. Of
+those, `sms_spam` was trained on, the others never. For a question with a set, the sensible line is the threshold at which recall minus false alarms is greatest.
 That choice does not depend on how many of the texts are yes, which in the sets is not as it is anywhere else. The written cases are few:
 they show a question that fails, not how good one is. A case is a text with the names of the questions that are answered by `yes`, and of
 those that people would answer differently: they are left `open`, and not counted. Every other answer is no.
@@ -17,6 +18,7 @@ import concurrent.futures
 import contextlib
 import csv
 import gzip
+import hashlib
 import json
 import lzma
 import math
@@ -125,7 +127,7 @@ def drawn(rows, count):
 
 @contextlib.contextmanager
 def service(auspex):
-    """A service on a database of its own; yields its address and a session to call with."""
+    """A service on a database of its own; yields its address and a key for the moderation routes."""
     with tempfile.TemporaryDirectory() as home:
         settings = {"AUSPEX_LISTEN": "127.0.0.1:0", "AUSPEX_DATA_DIR": f"{home}/data", "AUSPEX_LOG": "error", "HOME": home}
         settings |= {"AUSPEX_SIGNUP_CREDIT_CENTS": "100000000", "AUSPEX_RATE_LIMIT_PER_MINUTE": "1000000", "AUSPEX_ANALYZER_TIMEOUT_MS": "300000"}
@@ -134,10 +136,16 @@ def service(auspex):
         try:
             url = server.stdout.readline().split(" listens on ")[1].strip()
             account = {"tenant_name": "Eval", "email": "eval@example.com", "password": "seven lamps along the quay"}
-            yield url, post(f"{url}/auth/console/register", account)["token"]
+            session = post(f"{url}/auth/console/register", account)["token"]
+            key = {"name": "eval", "kind": "bearer", "scopes": ["moderate"]}
+            yield url, post(f"{url}/v1/api_keys", key, bearer(session))["secret"]
         finally:
             server.terminate()
             server.wait()
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
 
 
 def post(url, body, headers=None):
@@ -153,13 +161,22 @@ def post(url, body, headers=None):
             time.sleep(3)
 
 
-def scores(url, token, known, text, names):
-    """The scores of a text: the state and the questions that the moderation routes send to the analyzer. No answer depends on what else
-    is asked, so that only the questions with a label are."""
-    state = f"Object of type message.\nEvents, oldest first:\n2026-01-01T00:00:00.000000Z message {' '.join(text.splitlines())}\n"
-    questions = {f"q{number}": {"type": "noul"} | known[name] for number, name in enumerate(names)}
-    found = post(f"{url}/v1/systemone", {"state": state, "questions": questions}, {"authorization": f"Bearer {token}"})["answers"]
-    return {name: found[f"q{number}"]["noul"] for number, name in enumerate(names)}
+def moderate(url, key, text):
+    """The answer of OpenAI's route to a text: all categories."""
+    return post(f"{url}/v1/moderations", {"input": text}, bearer(key))
+
+
+def scores(url, key, known, text, names):
+    """The scores of a text by the routes that clients use: categories by one, attributes by the other."""
+    found = {}
+    if any(name in known["categories"] for name in names):
+        found |= moderate(url, key, text)["results"][0]["category_scores"]
+    attributes = [name for name in names if name in known["attributes"]]
+    if attributes:
+        request = {"comment": {"text": text}, "requestedAttributes": dict.fromkeys(attributes, {}), "languages": ["en"]}
+        answered = post(f"{url}/v1alpha1/comments:analyze?key={key}", request)["attributeScores"]
+        found |= {name: answered[name]["summaryScore"]["value"] for name in attributes}
+    return found
 
 
 def share(part, whole):
@@ -172,15 +189,32 @@ def share(part, whole):
     return f"{p:.2f} ({max(0.0, (middle - half) / scale):.2f} to {min(1.0, (middle + half) / scale):.2f})"
 
 
+def auc_interval(area, yes, no):
+    """The 95 % interval of an AUC of so many texts of each side (Newcombe's method 5, as in docs/adr/0024-intervals-of-figures.md): the
+    values from which this one is at most 1.96 standard errors away, by the formula of Hanley and McNeil."""
+    others = (yes + no) / 2 - 1
+
+    def is_too_far(value):
+        pairs = 1 + others * (1 - value) / (2 - value) + others * value / (1 + value)
+        return abs(value - area) > 1.96 * math.sqrt(value * (1 - value) * pairs / (yes * no))
+
+    def end(bound):
+        outside, inside = bound, area
+        for _ in range(60):
+            middle = (outside + inside) / 2
+            outside, inside = (middle, inside) if is_too_far(middle) else (outside, middle)
+        return inside
+
+    return end(0.0), end(1.0)
+
+
 def auc(yes, no):
-    """The area under the curve with its 95 % interval (Hanley and McNeil)."""
+    """The area under the curve with its 95 % interval."""
     if not yes or not no:
         return "–"
     area = sum((a > b) + (a == b) / 2 for a in yes for b in no) / (len(yes) * len(no))
-    q1, q2 = area / (2 - area), 2 * area * area / (1 + area)
-    variance = area * (1 - area) + (len(yes) - 1) * (q1 - area**2) + (len(no) - 1) * (q2 - area**2)
-    half = 1.96 * math.sqrt(max(0.0, variance) / (len(yes) * len(no)))
-    return f"{area:.2f} ({max(0.0, area - half):.2f} to {min(1.0, area + half):.2f})"
+    low, high = auc_interval(area, len(yes), len(no))
+    return f"{area:.2f} ({low:.2f} to {high:.2f})"
 
 
 def recall_and_alarms(judged, line):
@@ -230,24 +264,39 @@ def cases_table(judged_by_question):
 
 
 class Kept:
-    """Answers in a file, by text and question."""
+    """Answers in a file, by text and question. They count where binary, model and wording are the same."""
 
-    def __init__(self, path):
+    def __init__(self, path, wordings, source):
         self.path = path and pathlib.Path(path)
         self.lock = threading.Lock()
+        self.wordings = wordings
         lines = self.path.read_text().splitlines() if self.path and self.path.exists() else []
-        self.scores = {row["text"]: row["scores"] for row in map(json.loads, lines)}
+        # Those of before have neither.
+        rows = [row for row in map(json.loads, lines) if "source" in row]
+        self.source = source or (rows[-1]["source"] if rows else None)
+        self.scores = {}
+        for row in rows:
+            if row["source"] == self.source:
+                same = {name: score for name, score in row["scores"].items() if row["wordings"][name] == wordings.get(name)}
+                self.scores.setdefault(row["text"], {}).update(same)
 
     def get(self, text, names, ask):
         found = self.scores.get(text, {})
-        if not all(name in found for name in names):
+        missing = [name for name in names if name not in found]
+        if missing:
             if ask is None:
                 return None
-            found = self.scores[text] = found | ask(text, [name for name in names if name not in found])
+            asked = ask(text, missing)
+            found = self.scores[text] = found | asked
             if self.path:
+                row = {"source": self.source, "text": text, "scores": asked, "wordings": {name: self.wordings[name] for name in asked}}
                 with self.lock, self.path.open("a") as file:
-                    file.write(json.dumps({"text": text, "scores": found}) + "\n")
+                    file.write(json.dumps(row) + "\n")
         return found
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def judge(sets, known, kept, ask):
@@ -263,20 +312,35 @@ def judge(sets, known, kept, ask):
             cases_table(judged) if name == "written cases" else table(name, judged)
 
 
+def public_sets(folder):
+    """A sample of each set that is there. A folder without any is a mistake."""
+    folder, sets = pathlib.Path(folder), {}
+    if not folder.is_dir():
+        sys.exit(f"{folder} is no folder: AUSPEX_EVAL_DATA must name the one with the public sets, or nothing")
+    for name, (read, count) in PUBLIC.items():
+        try:
+            sets[name] = drawn(read(folder), count)
+        except FileNotFoundError as error:
+            print(f"{name} is left out: {error.filename} is not there", file=sys.stderr)
+    if not sets:
+        sys.exit(f"{folder} has none of the public sets")
+    return sets
+
+
 def main(auspex, folder=None, scores_file=None):
     known = json.loads(QUESTIONS.read_text())
-    known = known["categories"] | known["attributes"]
-    sets = {}
-    for name, (read, count) in PUBLIC.items() if folder else ():
-        with contextlib.suppress(FileNotFoundError):
-            sets[name] = drawn(read(pathlib.Path(folder)), count)
-    sets["written cases"] = list(written(list(known)))
-    kept = Kept(scores_file)
+    names = known["categories"] | known["attributes"]
+    wordings = {name: digest(json.dumps(question, sort_keys=True).encode()) for name, question in names.items()}
+    sets = public_sets(folder) if folder else {}
+    sets["written cases"] = list(written(list(names)))
     if auspex == "-":
-        judge(sets, known, kept, None)
+        judge(sets, names, Kept(scores_file, wordings, None), None)
         return
-    with service(str(pathlib.Path(auspex).resolve())) as (url, token):
-        judge(sets, known, kept, lambda text, names: scores(url, token, known, text, names))
+    binary = pathlib.Path(auspex).resolve()
+    with service(str(binary)) as (url, key):
+        model = moderate(url, key, "Good morning.")["model"]
+        kept = Kept(scores_file, wordings, {"binary": digest(binary.read_bytes()), "model": model})
+        judge(sets, names, kept, lambda text, asked: scores(url, key, known, text, asked))
 
 
 if __name__ == "__main__":

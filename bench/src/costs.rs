@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use model::api::IngestRequest;
 use model::{KeyId, TenantId};
+use server::Server;
 use service::{Caller, Clock, Credential, KeyRights, Random, Service};
 use sqlx::{Connection as _, PgConnection, SqliteConnection};
 use tokio::task::JoinSet;
@@ -17,6 +18,7 @@ use crate::analyses::analyzed;
 use crate::deliveries::{Receiver, queue, register};
 use crate::ingest::config;
 use crate::new_database;
+use crate::waiting::wait_until;
 
 const OBJECTS: u32 = 1_000;
 /// Events of each object in the first phase, each a request of its own.
@@ -43,37 +45,44 @@ pub(crate) async fn measure(cluster: Option<&str>) -> Result<(), Box<dyn Error>>
         }
         None => (format!("sqlite:{}", file.display()), Meter::Sqlite(file)),
     };
-    // Nothing is analyzed before the queues start.
     let settings = [
         ("AUSPEX_DEBOUNCE_MS", "1"),
         ("AUSPEX_ENFORCEMENT", "grace"),
         ("AUSPEX_ALLOW_PRIVATE_TARGETS", "true"),
     ];
     let config = config(&url, directory.path(), &settings)?;
-    let clock = Clock::system();
-    let service = server::assemble(&config, clock.clone(), Random::system()?).await?;
-    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite" };
     println!("{name}: bytes for one, log and disk; WAL of PostgreSQL with full pages");
-
     let mut phase = Phase { name, meter: &mut meter };
+
+    // Without workers, nothing is analyzed yet.
+    let service = server::assemble(&config, Clock::system(), Random::system()?).await?;
+    let tenant = service.accounts.operators.create_tenant("Bench").await?.tenant_id;
     let before = phase.begin().await?;
     record(&service, tenant, 0..EVENTS * OBJECTS).await?;
     phase.end(before, "event, in a request of its own, 20 an object", EVENTS * OBJECTS).await?;
+    service.store().close().await;
 
     let before = phase.begin().await?;
-    service.start_queues();
-    until(async || Ok(analyzed(service.store(), tenant).await? >= f64::from(OBJECTS))).await?;
+    let server = Server::start(config, Clock::system(), Random::system()?).await?;
+    let service = Arc::clone(server.service());
+    analyzed_by(&service, tenant, OBJECTS).await?;
     phase.end(before, "first analysis of an object, three signals", OBJECTS).await?;
 
     let before = phase.begin().await?;
     record(&service, tenant, EVENTS * OBJECTS..(EVENTS + 1) * OBJECTS).await?;
-    until(async || Ok(analyzed(service.store(), tenant).await? >= f64::from(2 * OBJECTS))).await?;
+    analyzed_by(&service, tenant, 2 * OBJECTS).await?;
     phase.end(before, "event and later analysis: a row of history", OBJECTS).await?;
 
     deliver(&service, tenant, &mut phase).await?;
-    service.store().close().await;
+    server.stop().await;
     Ok(())
+}
+
+/// Waits until there were so many analyses.
+async fn analyzed_by(service: &Service, tenant: TenantId, count: u32) -> Result<(), Box<dyn Error>> {
+    let are_done = async || Ok(analyzed(service.store(), tenant).await? >= f64::from(count));
+    wait_until("the analyses of a phase", PATIENCE, are_done).await
 }
 
 /// Sends deliveries out of a backlog.
@@ -84,7 +93,8 @@ async fn deliver(service: &Service, tenant: TenantId, phase: &mut Phase<'_>) -> 
     let endpoint = register(service, caller, &receiver.url, true).await?;
     let before = phase.begin().await?;
     queue(service, tenant, endpoint, usize::try_from(DELIVERIES)?).await?;
-    until(async || Ok(service.store().pending().await?.deliveries == 0)).await?;
+    let are_sent = async || Ok(service.store().pending().await?.deliveries == 0);
+    wait_until("the deliveries of a phase", PATIENCE, are_sent).await?;
     phase.end(before, "delivery of three answers", DELIVERIES).await
 }
 
@@ -115,17 +125,6 @@ async fn record(
     Ok(())
 }
 
-/// Waits until something holds.
-async fn until(holds: impl AsyncFn() -> Result<bool, Box<dyn Error>>) -> Result<(), Box<dyn Error>> {
-    let ended = tokio::time::timeout(PATIENCE, async {
-        while !holds().await? {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        Ok(())
-    });
-    ended.await.map_err(|_| "a phase took longer than five minutes")?
-}
-
 /// Reads what a database has written and what it keeps.
 enum Meter {
     Sqlite(PathBuf),
@@ -143,7 +142,11 @@ impl Meter {
         match self {
             Self::Sqlite(file) => {
                 let mut connection = SqliteConnection::connect(&format!("sqlite:{}", file.display())).await?;
-                sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await?;
+                let (is_busy, _, _): (i64, i64, i64) =
+                    sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut connection).await?;
+                if is_busy != 0 {
+                    return Err("the log could not be moved into the file".into());
+                }
                 connection.close().await?;
                 let size = i64::try_from(std::fs::metadata(&*file)?.len())?;
                 Ok(Reading {
@@ -197,6 +200,9 @@ impl Phase<'_> {
     /// Prints what each of `count` has cost since `before`.
     async fn end(&mut self, before: Reading, what: &str, count: u32) -> Result<(), Box<dyn Error>> {
         let written = self.meter.read().await?.written - before.written;
+        if written == 0 {
+            return Err("nothing was counted as written: this system does not count it".into());
+        }
         self.meter.settle().await?;
         let after = self.meter.read().await?;
         let count = i64::from(count);

