@@ -26,6 +26,7 @@ NEVER_SUCCEED = {
     # what they need is a secret that is sent by mail or by somebody else, or shown once.
     "POST /auth/console/login",
     "POST /auth/console/password/reset",
+    "POST /auth/console/first_proof",
     "POST /auth/token",
     "POST /v1/me/password",
     "POST /v1/me/mfa/enable",

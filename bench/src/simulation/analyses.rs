@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000;
 const WARM_UP: u64 = 5 * SECOND;
 /// How long a process that was killed is away.
 const AWAY: u64 = 2 * SECOND;
-/// SweepRound trips that read histories and questions after a claim.
+/// Round trips that read histories and questions after a claim.
 const READS: u64 = 6;
 
 /// What to simulate.

@@ -470,12 +470,12 @@ export interface EscalationInput {
    */
   band?: number[] | null | undefined;
   /** `choice` and `score`: the confidence below which an answer is unsure. */
-  below?: number | undefined;
+  below?: number | null | undefined;
   /**
    * The share of wrong answers that the first analyzer may give where it is not unsure: fitted to the labels,
    * so that the fewest are escalated.
    */
-  target_error?: number | undefined;
+  target_error?: number | null | undefined;
 }
 
 /** An event, as listed. */

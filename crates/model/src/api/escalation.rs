@@ -15,12 +15,12 @@ pub struct EscalationInput {
     pub band: Option<Option<[f64; 2]>>,
     /// `choice` and `score`: the confidence below which an answer is unsure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    #[schema(minimum = 0, maximum = 1)]
     pub below: Option<f64>,
     /// The share of wrong answers that the first analyzer may give where it is not unsure: fitted to the labels, so that the
     /// fewest are escalated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 0, maximum = 1)]
+    #[schema(minimum = 0, maximum = 1)]
     pub target_error: Option<f64>,
 }
 

@@ -370,8 +370,8 @@ class AsyncQuality(AsyncCaller):
         key: str,
         *,
         band: Sequence[float] | Unset | None = UNSET,
-        below: float | Unset = UNSET,
-        target_error: float | Unset = UNSET,
+        below: float | Unset | None = UNSET,
+        target_error: float | Unset | None = UNSET,
     ) -> SignalEscalation:
         """Set which answers of a signal go to the second analyzer.
 
