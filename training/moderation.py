@@ -8,10 +8,17 @@ the weights and the wordings in it, and the same model. With `-` for AUSPEX noth
 answered to the wordings of today.
 
 PUBLIC has the files of the sets below under the names that their makers gave them; a set that is not there is left out, and named. Of
-those, `sms_spam` was trained on, the others never. For a question with a set, the sensible line is the threshold at which recall minus false alarms is greatest.
-That choice does not depend on how many of the texts are yes, which in the sets is not as it is anywhere else. The written cases are few:
-they show a question that fails, not how good one is. A case is a text with the names of the questions that are answered by `yes`, and of
-those that people would answer differently: they are left `open`, and not counted. Every other answer is no.
+those, `sms_spam` was trained on, the others never. For a question with a set, the sensible line is the threshold at which recall minus
+false alarms is greatest. That choice does not depend on how many of the texts are yes, which in the sets is not as it is anywhere else.
+
+For the questions without a public set, `moderation_lines.jsonl` has texts that were written for them before any was asked: at least 24 that
+are clearly yes, and 36 that are clearly no. A text has the names that it was written for: those answered by `yes`, by `no`, and by no although
+it looks `alike` (at least a third of a question's no's). It is asked nothing else. They are judged like a set, but their writers had the
+questions in mind, which the people who write comments do not: expect less of your own texts.
+
+`moderation_cases.jsonl` has a few cases for every question: they show one that fails, not how good one is. A case is a text with the names of
+the questions that are answered by `yes`, and of those that people would answer differently: they are left `open`, and not counted. Every
+other answer is no.
 """
 
 import concurrent.futures
@@ -48,6 +55,16 @@ def written(known):
         no = [name for name in known if name not in row["yes"] and name not in row.get("open", [])]
         drawn = draw.sample(no, min(NO_QUESTIONS, len(no)))
         yield row["text"], {name: True for name in row["yes"]} | {name: False for name in no if name in drawn or name == "sexual/minors"}
+
+
+def for_lines():
+    """The texts that were written for the questions without a public set."""
+    for line in (HERE / "moderation_lines.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        labels = dict.fromkeys(row["yes"], True) | dict.fromkeys(row["no"] + row["alike"], False)
+        if len(labels) < len(row["yes"] + row["no"] + row["alike"]):
+            sys.exit(f"moderation_lines.jsonl: a name has two answers for {row['text']!r}")
+        yield row["text"], labels
 
 
 def openai(folder):
@@ -332,6 +349,7 @@ def main(auspex, folder=None, scores_file=None):
     names = known["categories"] | known["attributes"]
     wordings = {name: digest(json.dumps(question, sort_keys=True).encode()) for name, question in names.items()}
     sets = public_sets(folder) if folder else {}
+    sets["written for a line"] = list(for_lines())
     sets["written cases"] = list(written(list(names)))
     if auspex == "-":
         judge(sets, names, Kept(scores_file, wordings, None), None)
