@@ -36,6 +36,7 @@ def arguments():
     parser.add_argument("--labels", default="", help="a teacher's answers (`teacher.py`)")
     parser.add_argument("--labels-seed", type=int, default=10, help="of the questions that were labelled")
     parser.add_argument("--seconds", type=float, default=1200, help="of training, the tries of rates included")
+    parser.add_argument("--begin", default="", help="weights of an earlier round to go on from; the folder of weights then needs no base.bin")
     parser.add_argument("--clock", default="", help="a file of JSON with `student`: when to stop, in seconds since 1970; read when the weights are there")
     parser.add_argument("--steps", type=int, default=100000)
     parser.add_argument("--warm", type=int, default=0, help="steps that only compile, before the weights are there")
@@ -78,7 +79,10 @@ def tries_of(options):
 
 
 def begun(model, base, layers):
-    """The base with words of four bits, which stay as they are, and with a last norm that belongs to the new head."""
+    """The base with words of four bits, which stay as they are, and with a last norm that belongs to the new head. What an earlier round made goes on as it is."""
+    if "head.weight" in base:
+        model.load_state_dict(base)
+        return
     causal.fill(model, base, layers)
     model.token_embd.weight.data.copy_(causal.nibbled(model.token_embd.weight.data))
     torch.nn.init.ones_(model.output_norm.weight)
@@ -157,7 +161,8 @@ def main():
     for on in (True, False):
         model.round(on)
         causal.warm(model, loader, options.warm, device)
-    base = {name: tensor.to(device) for name, tensor in causal.loaded(options.weights, {number for layers, _ in tries for number in layers}).items()}
+    tensors = files.load(options.begin)[1] if options.begin else causal.loaded(options.weights, {number for layers, _ in tries for number in layers})
+    base = {name: tensor.to(device) for name, tensor in tensors.items()}
     until = json.loads(pathlib.Path(options.clock).read_text())["student"] if options.clock else time.time() + options.seconds
     told = trained(model, base, loader, held, options, until, device)
     del loader
