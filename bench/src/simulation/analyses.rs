@@ -40,9 +40,9 @@ pub(super) struct Case {
 pub(super) enum Jump {
     /// Where it was: it follows the others.
     Nowhere,
-    /// After any of the tenants that it has served: the service's.
-    ToServed,
-    /// After any tenant.
+    /// Anywhere between two tenants that it has served: the service's.
+    Between,
+    /// After any tenant, each as likely as the others.
     Anywhere,
 }
 
@@ -311,7 +311,7 @@ impl World<'_> {
         }
         let is_outrun = taken.is_empty() && !tenants.is_empty();
         match self.case.jump {
-            Jump::ToServed if is_outrun => cursor.jump(self.random.unit()),
+            Jump::Between if is_outrun => cursor.jump(self.random.unit()),
             Jump::Anywhere if is_outrun => cursor.served(id_of(self.random.below(self.queues.len()) as u32)),
             _ => {}
         }
@@ -462,7 +462,7 @@ mod tests {
         run(&Design::of_settings().unwrap(), case, &Tenants::new(2_000, largest), &mut Random::new(seed))
     }
 
-    const CALM: Case = Case { nodes: 4, load: 0.8, seconds: 15, killed: 0, jump: Jump::ToServed };
+    const CALM: Case = Case { nodes: 4, load: 0.8, seconds: 15, killed: 0, jump: Jump::Between };
 
     #[test]
     fn the_same_seed_has_the_same_outcome() {
@@ -489,8 +489,8 @@ mod tests {
             assert!(outcome.is_conserved(), "{outcome:?}");
             percentile(&outcome.other_waits, 99)
         };
-        let [nowhere, to_served, anywhere] = [Jump::Nowhere, Jump::ToServed, Jump::Anywhere].map(p99);
-        assert!(nowhere > 10 * to_served && nowhere > 10 * anywhere, "{nowhere} {to_served} {anywhere}");
+        let [nowhere, between, anywhere] = [Jump::Nowhere, Jump::Between, Jump::Anywhere].map(p99);
+        assert!(nowhere > 10 * between && nowhere > 10 * anywhere, "{nowhere} {between} {anywhere}");
     }
 
     #[test]

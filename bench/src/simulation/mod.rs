@@ -43,7 +43,7 @@ struct Simulated {
     beyond: Outcome,
     /// The calm load, if a scheduler stayed where it was after a claim in vain.
     staying: Outcome,
-    /// The same if it went on at any tenant, not only at those that it has served.
+    /// The same if it went on at any tenant, whatever it has served.
     anywhere: Outcome,
     budgets: budgets::Minute,
     exhausted: budgets::Minute,
@@ -73,7 +73,7 @@ fn simulate(design: &Design, nodes: usize, [even, skewed]: [&Tenants; 2], seed: 
     let mut random = Random::new(seed ^ nodes as u64);
     // Long enough for the leases of killed processes to expire, except where that would take minutes to simulate.
     let (seconds, killed) = if nodes <= 100 { (60, nodes.div_ceil(100)) } else { (30, 0) };
-    let calm = Case { nodes, load: CALM, seconds, killed, jump: Jump::ToServed };
+    let calm = Case { nodes, load: CALM, seconds, killed, jump: Jump::Between };
     let beyond = Case { load: BEYOND, seconds: seconds.min(20), killed: 0, ..calm };
     let staying = Case { seconds: seconds.min(20), killed: 0, jump: Jump::Nowhere, ..calm };
     let anywhere = Case { jump: Jump::Anywhere, ..staying };
@@ -120,7 +120,7 @@ const MEASURES: [Measure; 27] = [
     bounded(
         "wait of an analysis, p99, ms",
         5_000.0,
-        "jumps after claims in vain only to tenants served before: others starve",
+        "where schedulers go on after claims in vain: some tenants starve",
         |_, size| percentile(&size.calm.other_waits, 99) as f64 / 1e3,
     ),
     measure("the same without jumps after claims in vain, p99", |_, size| {

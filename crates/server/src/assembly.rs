@@ -89,7 +89,10 @@ pub(crate) async fn assemble_for(
     install_tls();
     prepare_data_directory(config)?;
     let sealer = sealer(config, &random)?;
-    let store = Store::open(&config.database_address()).await?;
+    let mut store = Store::open(&config.database_address()).await?;
+    if let Some(url) = &config.database_read_url {
+        store = store.with_replica(url.expose())?;
+    }
     check_master_key(&store, &sealer).await?;
     service::start_clock(&store, &clock).await?;
     service::seal_plain_urls(&store, &sealer, &random).await?;

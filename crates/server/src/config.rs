@@ -36,6 +36,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// The database; by default, a SQLite file in the data directory.
     pub database_url: Option<Secret>,
+    /// A replica of the database, for lists.
+    pub database_read_url: Option<Secret>,
     /// The key that seals secrets at rest.
     pub master_key: Option<Secret>,
     /// The previous key, for moving to a new one.
@@ -234,6 +236,7 @@ impl Config {
             env,
             data_dir: set.value("data_dir", "./data")?,
             database_url: set.secret("database_url")?,
+            database_read_url: set.secret("database_read_url")?,
             master_key: set.secret("master_key")?,
             master_key_previous: set.secret("master_key_previous")?,
             role: set.value("role", "all")?,
@@ -295,21 +298,7 @@ impl Config {
     /// Checks values, and combinations of values, that parsing cannot check.
     fn check(&self) -> Result<(), ConfigError> {
         let invalid = |name: &str, reason: &str| Err(self.invalid(name, &reason));
-        let shared_database =
-            self.database_url.as_ref().is_some_and(|url| !url.expose().starts_with("sqlite:"));
-        if let Some(url) = &self.database_url
-            && !["sqlite:", "postgres://", "postgresql://"]
-                .iter()
-                .any(|scheme| url.expose().starts_with(scheme))
-        {
-            return invalid("database_url", "it must start with sqlite: or postgres://");
-        }
-        if self.master_key.is_none() && (self.env == Environment::Production || shared_database) {
-            return invalid(
-                "master_key",
-                "it is required in production and with PostgreSQL; make one with: openssl rand -base64 32",
-            );
-        }
+        self.check_database()?;
         if let Some(url) = &self.public_url
             && !(matches!(url.scheme(), "http" | "https") && url.has_host())
         {
@@ -393,6 +382,35 @@ impl Config {
             .iter()
             .find(|setting| setting.name == name)
             .map_or(Origin::Default, |setting| setting.origin)
+    }
+
+    /// Checks what leads to the database, and the key that it needs.
+    fn check_database(&self) -> Result<(), ConfigError> {
+        let invalid = |name: &str, reason: &str| Err(self.invalid(name, &reason));
+        let starts_with =
+            |url: &Secret, schemes: &[&str]| schemes.iter().any(|scheme| url.expose().starts_with(scheme));
+        let shared_database = self.database_url.as_ref().is_some_and(|url| !starts_with(url, &["sqlite:"]));
+        if let Some(url) = &self.database_url
+            && !starts_with(url, &["sqlite:", "postgres://", "postgresql://"])
+        {
+            return invalid("database_url", "it must start with sqlite: or postgres://");
+        }
+        if let Some(url) = &self.database_read_url {
+            if !shared_database {
+                let reason = "SQLite has no replicas: set AUSPEX_DATABASE_URL to a PostgreSQL, or remove it";
+                return invalid("database_read_url", reason);
+            }
+            if !starts_with(url, &["postgres://", "postgresql://"]) {
+                return invalid("database_read_url", "it must start with postgres://");
+            }
+        }
+        if self.master_key.is_none() && (self.env == Environment::Production || shared_database) {
+            return invalid(
+                "master_key",
+                "it is required in production and with PostgreSQL; make one with: openssl rand -base64 32",
+            );
+        }
+        Ok(())
     }
 
     /// The URL of the database, with the default filled in.

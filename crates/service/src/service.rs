@@ -22,7 +22,7 @@ use crate::runtime::{
     AddressBudget, Clock, Health, Nodes, Outbound, Random, RateBudget, Result, Sealer, SweepRequests,
     Throttle, Traces, Waiting, Wakeup, Workers, internal,
 };
-use crate::upkeep::{Backstop, Checkup, Gauges, Listener, Readiness, Sweeper};
+use crate::upkeep::{Backstop, Checkup, Gauges, Listener, Readiness, Sweeper, follow_replica};
 use crate::wiring::{Analyzers, Wiring};
 
 /// The rooms of one process.
@@ -232,7 +232,7 @@ impl Service {
             actions,
             quality: wiring.quality(),
             exports: Exports::new(
-                store.clone(),
+                store.for_lists(),
                 clock.clone(),
                 accounts.authentication.clone(),
                 wiring.options.export_max,
@@ -283,12 +283,17 @@ impl Service {
         self.workers.health()
     }
 
-    /// Starts the background work of every process: its heartbeat, and the writer of what it refuses.
+    /// Starts the background work of every process: its heartbeat, the writer of what it refuses, and who follows the replica.
     pub fn start_node(&self) {
         let nodes = self.nodes.clone();
         self.workers.supervise("heartbeat", move |supervision| nodes.clone().run(supervision.stop));
         let refusals = self.accounts.refusals.clone();
         self.workers.supervise("refusals", move |supervision| refusals.clone().run(supervision.stop));
+        if self.store.has_replica() {
+            let store = self.store.clone();
+            self.workers
+                .supervise("replica", move |supervision| follow_replica(store.clone(), supervision.stop));
+        }
     }
 
     /// Starts the queue workers.

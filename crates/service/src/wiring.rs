@@ -8,8 +8,8 @@ use store::analysis::jobs::LeasedJob;
 use store::objects::recorder::{Admission, Enforcement};
 
 use crate::actions::{
-    Actions, Announcements, Audits, Courier, CourierHandle, CourierOptions, Deliveries, Endpoints, Expiry,
-    Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
+    ActionTests, Actions, Announcements, Audits, Courier, CourierHandle, CourierOptions, Deliveries,
+    Endpoints, Expiry, Firings, Recipients, Replays, ReviewEvents, ReviewOpener, Reviews, Rules,
 };
 use crate::analysis::{
     Analysis, Asker, BulkRuns, CachedQuestions, Caps, Concluder, ConclusionWriter, Escalations, Escalator,
@@ -27,7 +27,7 @@ use crate::outbox::mail::Mailer;
 use crate::outbox::{ChatOutbox, Notifications};
 use crate::quality::{Calibrations, Computing, EscalationFits, Labels, Quality, QualityReports};
 use crate::runtime::intake::Intake;
-use crate::runtime::{Clock, Nodes, Outbound, Random, RateBudget, Sealer, Traces, Wakeup, Workers};
+use crate::runtime::{Clock, Nodes, Outbound, Random, RateBudget, Sealer, Throttle, Traces, Wakeup, Workers};
 
 /// What answers questions.
 pub(crate) struct Analyzers {
@@ -79,7 +79,7 @@ impl Wiring {
             notifications: self.notifications.clone(),
         };
         Billing {
-            ledger: Ledger { store: self.store.clone() },
+            ledger: Ledger { store: self.store.for_lists() },
             checkouts: Checkouts {
                 store: self.store.clone(),
                 clock: self.clock.clone(),
@@ -125,13 +125,14 @@ impl Wiring {
             },
             reads: ObjectReads {
                 store: self.store.clone(),
+                lists: self.store.for_lists(),
                 random: self.random.clone(),
                 cache: Arc::clone(&self.objects),
             },
-            counts: Counts { store: self.store.clone() },
-            answers: AnswerHistory { store: self.store.clone() },
+            counts: Counts { store: self.store.for_lists() },
+            answers: AnswerHistory { store: self.store.for_lists() },
             conditions: ConditionChecks { store: self.store.clone() },
-            overview: Overviews { store: self.store.clone(), clock: self.clock.clone() },
+            overview: Overviews { store: self.store.for_lists(), clock: self.clock.clone() },
         }
     }
 
@@ -160,6 +161,18 @@ impl Wiring {
         };
         let events = ReviewEvents { random: self.random.clone(), deliveries: deliveries.clone() };
         let opener = ReviewOpener { random: self.random.clone(), events: events.clone() };
+        let firings = Firings {
+            store: self.store.clone(),
+            clock: self.clock.clone(),
+            random: self.random.clone(),
+            rules: rules.clone(),
+            templates: self.notifications.templates.clone(),
+            mailer: self.mailer.clone(),
+            chat: self.chat.clone(),
+            deliveries: deliveries.clone(),
+            recipients: recipients.clone(),
+            opener: opener.clone(),
+        };
         Actions {
             reviews: Reviews {
                 store: self.store.clone(),
@@ -170,7 +183,7 @@ impl Wiring {
                 courier: self.courier.clone(),
                 claim: self.options.claim,
             },
-            audits: Audits { hash: self.sealer.keyed_hash("audits"), opener: opener.clone() },
+            audits: Audits { hash: self.sealer.keyed_hash("audits"), opener },
             replays: Replays::new(
                 self.store.clone(),
                 self.clock.clone(),
@@ -178,18 +191,11 @@ impl Wiring {
                 self.workers.clone(),
                 (self.options.replay_inline, u32::from(self.options.answer_history_days)),
             ),
-            firings: Firings {
-                store: self.store.clone(),
-                clock: self.clock.clone(),
-                random: self.random.clone(),
-                rules: rules.clone(),
-                templates: self.notifications.templates.clone(),
-                mailer: self.mailer.clone(),
-                chat: self.chat.clone(),
-                deliveries: deliveries.clone(),
-                recipients: recipients.clone(),
-                opener,
+            tests: ActionTests {
+                firings: firings.clone(),
+                throttle: Throttle::new(self.store.clone(), self.clock.clone()),
             },
+            firings,
             recipients,
             endpoints: Endpoints {
                 store: self.store.clone(),
@@ -329,7 +335,7 @@ impl Wiring {
                 computing: self.computing.clone(),
                 runner: self.trials.clone(),
             },
-            timeline: Timeline { store: self.store.clone(), clock: self.clock.clone() },
+            timeline: Timeline { store: self.store.for_lists(), clock: self.clock.clone() },
             jobs: jobs.clone(),
             bulk_runs,
             verdicts: Verdicts {

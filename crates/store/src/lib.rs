@@ -19,7 +19,7 @@ pub mod upkeep;
 
 pub use db::{
     BACKSTOP_INTERVAL, Backend, Batch, Conn, Database, Error, FileLock, Lease, Listener, LockWait,
-    Notification, Result, Schema, Store, StoreError, sqlite_path,
+    Notification, Result, Schema, Store, StoreError, reading_as, sqlite_path,
 };
 #[cfg(feature = "test-util")]
 pub use upkeep::pending::Pending;

@@ -6,6 +6,7 @@ mod authenticator;
 mod database;
 mod module_graph;
 mod peers;
+mod postgres;
 mod proxy;
 
 use std::time::Duration;
@@ -20,6 +21,7 @@ pub use peers::{
     GithubPeer, GooglePeer, OwnIssuerPeer, StripePeer, agree, ask_peer, openapi_complaints,
     scikit_learn_figures, verify_webhooks,
 };
+pub use postgres::PostgresServer;
 pub use proxy::{Proxy, through_proxy};
 pub use store::Backend;
 

@@ -55,6 +55,11 @@ const GROUPS: &[Group] = &[
                 "postgres://auspex@db/auspex",
             ),
             (
+                "database_read_url",
+                "a streaming replica of it, PostgreSQL only. Lists of objects and events, counts, history, timelines, the overview, the ledger and exports come from it, but never without what their caller has just written. See [operations.md](operations.md#reads-from-a-replica)",
+                "postgres://auspex@replica/auspex",
+            ),
+            (
                 "master_key",
                 "32 bytes in base64 that seal secrets at rest. Needed in production and with PostgreSQL; otherwise one is generated. Make one with `openssl rand -base64 32`",
                 "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",

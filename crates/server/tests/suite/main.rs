@@ -81,6 +81,7 @@ mod recent_proof;
 mod refusals;
 mod registration;
 mod rekey;
+mod replica;
 mod retention;
 mod reviews;
 mod rules;

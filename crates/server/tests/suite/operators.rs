@@ -354,8 +354,8 @@ async fn rows_of(store: &Store, tenant: &str) -> Vec<(String, i64)> {
         store.read("tables", async |conn: &mut Conn| closure::owned_tables(conn).await).await.unwrap();
     let names = tables.iter().map(|table| table.name.clone());
     for table in names.chain(["balances", "ledger_entries", "tenants"].map(str::to_owned)) {
-        let text = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table} WHERE tenant_id = $1"));
         let counted = store.read("count", async |conn: &mut Conn| {
+            let text = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table} WHERE tenant_id = $1"));
             Ok::<i64, store::Error>(match conn {
                 Conn::Sqlite(lent) => sqlx::query_scalar(text).bind(tenant).fetch_one(lent.native()).await?,
                 Conn::Postgres(lent) => {
@@ -363,7 +363,8 @@ async fn rows_of(store: &Store, tenant: &str) -> Vec<(String, i64)> {
                 }
             })
         });
-        rows.push((table, counted.await.unwrap()));
+        let counted = counted.await.unwrap();
+        rows.push((table, counted));
     }
     rows.retain(|(_, count)| *count > 0);
     rows

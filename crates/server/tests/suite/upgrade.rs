@@ -158,8 +158,8 @@ async fn tables(store: &Store) -> Vec<String> {
 }
 
 async fn count(store: &Store, table: &str) -> i64 {
-    let text = AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
     let read = store.read("count", async |conn: &mut Conn| {
+        let text = AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
         Ok::<i64, store::Error>(match conn {
             Conn::Sqlite(lent) => sqlx::query_scalar(text).fetch_one(lent.native()).await?,
             Conn::Postgres(lent) => sqlx::query_scalar(text).fetch_one(lent.native()).await?,

@@ -8,6 +8,7 @@ use store::Conn;
 use store::accounts::audit_log::Origin;
 use store::accounts::{keys, sessions, users};
 use store::runtime::created_by::{CreatedBy, Maker};
+use uuid::Uuid;
 
 use crate::runtime::{Error, Kind, Result};
 
@@ -118,6 +119,14 @@ pub(crate) fn agent_name(text: &str) -> String {
 }
 
 impl Caller {
+    /// Who it is: the user, in whatever session, or the key.
+    pub fn id(&self) -> Uuid {
+        match self.credential {
+            Credential::Console { user, .. } => user.0,
+            Credential::Key { key, .. } => key.0,
+        }
+    }
+
     /// The signed-in user; API keys are refused.
     pub fn user(&self) -> Result<UserId> {
         Ok(self.session()?.0)

@@ -12,8 +12,9 @@ const REMEMBERED: usize = 1_024;
 /// Where the next round begins: after the tenant served last.
 ///
 /// Several processes that look at the same queue would follow each other from tenant to tenant, each finding locked what the one
-/// before it has just claimed. So after a round in vain a process goes on after any of the tenants that it has served: those have
-/// work often, wherever their ids are.
+/// before it has just claimed. So after a round in vain a process goes on somewhere else: anywhere between two of the tenants that
+/// it has served. Tenants that it has not served lie between those that it has, so no tenant is passed by for ever; and where
+/// many have work, many were served.
 #[derive(Clone, Default)]
 pub struct Cursor {
     after: Option<TenantId>,
@@ -39,16 +40,26 @@ impl Cursor {
         }
     }
 
-    /// A round has found nothing that others have not claimed. `fraction` is drawn at random, from 0 to below 1.
+    /// A round has found nothing that others have not claimed. `fraction` is drawn at random, from 0 to below 1: it chooses one
+    /// of the gaps before, between and after the tenants that were served, and a point in it.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
         clippy::cast_sign_loss,
-        reason = "an index below 1,024"
+        reason = "an index below 1,024, and a point between two ids, which need not be exact"
     )]
     pub fn jump(&mut self, fraction: f64) {
-        let index = (fraction * self.served.len() as f64) as usize;
-        self.after = self.served.get(index).copied().or(self.after);
+        let gap = fraction * (self.served.len() + 1) as f64;
+        // The gap before the first: the next round begins with the first of all.
+        let Some(from) = self.served.get(gap as usize).copied() else {
+            self.after = None;
+            return;
+        };
+        let to = self.served.iter().filter(|served| **served > from).min();
+        // Ids begin with the time at which they were made, so nearly all above the greatest belong to nobody yet.
+        let width = to.map_or(0, |to| to.0.as_u128() - from.0.as_u128());
+        let point = (gap.fract() * width as f64) as u128;
+        self.after = Some(TenantId(Uuid::from_u128(from.0.as_u128() + point.min(width))));
     }
 }
 
@@ -130,18 +141,45 @@ mod tests {
     }
 
     #[test]
-    fn a_round_in_vain_goes_on_after_any_tenant_that_was_served() {
-        let mut cursor = Cursor::default();
-        cursor.jump(0.5);
-        assert_eq!(cursor.after(), None, "none was served yet");
-        (1..=4).for_each(|number| cursor.served(tenant(number)));
-        assert_eq!(cursor.after(), Some(tenant(4)));
-        let jumped = [0.0, 0.3, 0.6, 0.999].map(|fraction| {
+    fn a_round_in_vain_goes_on_anywhere_between_tenants_that_were_served() {
+        let jumped = |served: &[u128], fraction: f64| {
+            let mut cursor = Cursor::default();
+            served.iter().for_each(|number| cursor.served(tenant(*number)));
             cursor.jump(fraction);
-            cursor.after().unwrap().0.as_u128()
-        });
-        assert_eq!(jumped, [1, 2, 3, 4]);
-        (5..2_000).for_each(|number| cursor.served(tenant(number)));
+            cursor.after().map(|tenant| tenant.0.as_u128())
+        };
+        assert_eq!(jumped(&[], 0.5), None, "none was served yet");
+        // Four gaps: from 10 to 20, from 40 to nowhere, from 20 to 40, and before all.
+        let served = [10, 40, 20];
+        let found =
+            [0.0, 0.125, 0.2499, 0.25, 0.49, 0.5, 0.625, 0.7499, 0.75, 0.999].map(|at| jumped(&served, at));
+        let expected = [10, 15, 19, 40, 40, 20, 30, 39].map(Some);
+        assert_eq!(found[..8], expected);
+        assert_eq!(found[8..], [None, None], "with the first of all");
+        assert_eq!(jumped(&[7, 7, 7], 0.6), Some(7), "a tenant may have been served more than once");
+    }
+
+    #[test]
+    fn a_jump_reaches_every_tenant_though_few_were_served() {
+        let due: Vec<u128> = (0..1_000).map(|number| (0x0190_0000_0000 << 80) + (number << 60)).collect();
+        let mut cursor = Cursor::default();
+        due.iter().step_by(90).for_each(|number| cursor.served(tenant(*number)));
+        let mut reached: Vec<u128> = (0..100_000)
+            .map(|draw| {
+                cursor.jump(f64::from(draw) / 100_000.0);
+                round(&due, cursor.after().map(|tenant| tenant.0.as_u128()), 1)[0]
+            })
+            .collect();
+        reached.sort_unstable();
+        reached.dedup();
+        // Those after the greatest that was served are reached by going on from there.
+        assert_eq!(reached.len(), 992, "all but eight, to which one must go on from the last");
+    }
+
+    #[test]
+    fn the_newest_tenants_are_remembered() {
+        let mut cursor = Cursor::default();
+        (1..2_000).for_each(|number| cursor.served(tenant(number)));
         assert_eq!(cursor.served.len(), REMEMBERED);
         assert!(
             cursor.served.iter().all(|served| *served > tenant(1_999 - 1_024 - 1)),

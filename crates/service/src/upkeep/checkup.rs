@@ -1,4 +1,4 @@
-//! The health of the whole install, for operators: measured here, judged in `judgement`.
+//! The health of the whole install, for operators: measured here, judged in `diagnosis`.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use store::{Conn, Store};
 
 use crate::analysis::Asker;
 use crate::runtime::{Clock, HEARTBEAT_LIFETIME, Health, Result, clock_offset_s};
-use crate::upkeep::judgement::{self, Waiting};
+use crate::upkeep::diagnosis::{self, Waiting};
 use crate::upkeep::queues::{DELIVERIES, NamedQueue, named_queues};
 use crate::upkeep::readiness::Readiness;
 
@@ -66,9 +66,9 @@ impl Checkup {
         let idle = || Waiting { name: "", state: &idle, late: Duration::ZERO };
         let (live, deliveries, mails) = (of("analyses"), of(DELIVERIES), of("mails"));
         Ok(InstallHealth {
-            queues: judgement::queues(&all),
-            lag: judgement::lag(live.map_or(Duration::ZERO, |queue| queue.late)),
-            analyzer: judgement::analyzer(
+            queues: diagnosis::queues(&all),
+            lag: diagnosis::lag(live.map_or(Duration::ZERO, |queue| queue.late)),
+            analyzer: diagnosis::analyzer(
                 self.asker.model(),
                 self.asker.recent_calls(now),
                 live.map_or(0, |queue| queue.state.retried),
@@ -76,17 +76,17 @@ impl Checkup {
             second_analyzer: self
                 .asker
                 .second()
-                .map(|second| judgement::second_analyzer(second.model(), second.recent_calls(now))),
-            deliveries: judgement::deliveries(deliveries.unwrap_or(&idle()), resting_accounts),
-            mail: judgement::mail(mails.unwrap_or(&idle()), self.sends_mail),
-            database: judgement::database(
+                .map(|second| diagnosis::second_analyzer(second.model(), second.recent_calls(now))),
+            deliveries: diagnosis::deliveries(deliveries.unwrap_or(&idle()), resting_accounts),
+            mail: diagnosis::mail(mails.unwrap_or(&idle()), self.sends_mail),
+            database: diagnosis::database(
                 &database.version,
                 database.took,
                 database.connections,
                 offset,
                 refusal.as_ref().map(crate::runtime::Error::message),
             ),
-            nodes: judgement::nodes(database.live, database.silent, &self.health.failing_workers()),
+            nodes: diagnosis::nodes(database.live, database.silent, &self.health.failing_workers()),
             disk,
         })
     }

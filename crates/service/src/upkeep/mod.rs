@@ -3,12 +3,13 @@
 
 mod backstop;
 mod checkup;
+mod diagnosis;
 mod gauges;
-mod judgement;
 mod listener;
 mod queues;
 mod readiness;
 mod rekeying;
+mod replica;
 mod sweeper;
 
 pub use self::backstop::INTERVAL as BACKSTOP_INTERVAL;
@@ -21,4 +22,5 @@ pub use self::sweeper::SWEEP_INTERVAL;
 
 pub(crate) use self::backstop::Backstop;
 pub(crate) use self::listener::Listener;
+pub(crate) use self::replica::follow_replica;
 pub(crate) use self::sweeper::Sweeper;

@@ -34,13 +34,17 @@ impl Conn {
     }
 
     /// Closes the connection instead of lending it again, if the outcome says that it or its database is out of order.
-    pub(crate) fn settle<T, E: StoreError>(mut self, outcome: &Result<T, E>) {
-        let is_broken = outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_unavailable);
-        if is_broken {
-            match &mut self {
-                Self::Sqlite(lent) => lent.state = State::Broken,
-                Self::Postgres(lent) => lent.state = State::Broken,
-            }
+    pub(crate) fn settle<T, E: StoreError>(self, outcome: &Result<T, E>) {
+        if outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_unavailable) {
+            self.discard();
+        }
+    }
+
+    /// Closes the connection instead of lending it again.
+    pub(crate) fn discard(mut self) {
+        match &mut self {
+            Self::Sqlite(lent) => lent.state = State::Broken,
+            Self::Postgres(lent) => lent.state = State::Broken,
         }
     }
 }
@@ -74,10 +78,16 @@ impl<DB: sqlx::Database> Lent<DB> {
     }
 
     pub(crate) async fn begun(connection: PoolConnection<DB>, statement: SqlStr) -> Result<Self> {
-        let mut lent = Self { connection, state: State::Beginning };
-        DB::TransactionManager::begin(&mut lent.connection, Some(statement)).await?;
-        lent.state = State::Open;
+        let mut lent = Self::plain(connection);
+        lent.begin(statement).await?;
         Ok(lent)
+    }
+
+    pub(crate) async fn begin(&mut self, statement: SqlStr) -> Result<()> {
+        self.state = State::Beginning;
+        DB::TransactionManager::begin(&mut self.connection, Some(statement)).await?;
+        self.state = State::Open;
+        Ok(())
     }
 
     async fn commit(&mut self) -> Result<()> {

@@ -50,6 +50,8 @@ const SQLITE_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 /// Connections to PostgreSQL of one process beside that of its listener: enough for its workers and requests, few enough for
 /// many processes.
 const POSTGRES_CONNECTIONS: u32 = 19;
+/// Connections to a replica of one process: as many lists as are read from it at the same time.
+pub(crate) const REPLICA_CONNECTIONS: u32 = 10;
 /// Statements that stay prepared on a connection to PostgreSQL: a batch has a text for each combination of statements over
 /// one row and over several.
 const POSTGRES_STATEMENTS: usize = 256;
@@ -109,23 +111,8 @@ impl Database {
     }
 
     async fn connect_postgres(url: &str, writability: Arc<Writability>) -> Result<Self> {
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|error| Error::Address(format!("not a PostgreSQL URL: {error}")))?
-            // Numbers travel in binary, and poolers refuse to begin a session with settings that they do not know.
-            .extra_float_digits(None)
-            .statement_cache_capacity(POSTGRES_STATEMENTS);
-        let options = match options.get_application_name() {
-            Some(_) => options,
-            None => options.application_name(POSTGRES_NAME),
-        };
-        let sessions = Arc::new(Sessions::new(writability));
-        let pool = postgres_pool(POSTGRES_CONNECTIONS)
-            .before_acquire(move |connection, metadata| {
-                let sessions = Arc::clone(&sessions);
-                Box::pin(async move { Ok(sessions.is_usable(connection, metadata).await) })
-            })
-            .connect_with(options)
-            .await?;
+        let pool =
+            watched_pool(POSTGRES_CONNECTIONS, writability).connect_with(postgres_options(url)?).await?;
         require_own_sessions(&pool).await?;
         Ok(Self::Postgres(pool))
     }
@@ -164,6 +151,32 @@ fn postgres_pool(connections: u32) -> PgPoolOptions {
                 Ok(())
             })
         })
+}
+
+/// The same, for connections that may be lost while nobody uses them.
+fn watched_pool(connections: u32, writability: Arc<Writability>) -> PgPoolOptions {
+    let sessions = Arc::new(Sessions::new(writability));
+    postgres_pool(connections).before_acquire(move |connection, metadata| {
+        let sessions = Arc::clone(&sessions);
+        Box::pin(async move { Ok(sessions.is_usable(connection, metadata).await) })
+    })
+}
+
+fn postgres_options(url: &str) -> Result<PgConnectOptions> {
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|error| Error::Address(format!("not a PostgreSQL URL: {error}")))?
+        // Numbers travel in binary, and poolers refuse to begin a session with settings that they do not know.
+        .extra_float_digits(None)
+        .statement_cache_capacity(POSTGRES_STATEMENTS);
+    Ok(match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name(POSTGRES_NAME),
+    })
+}
+
+/// A pool of connections to a replica. They are opened when they are needed: the service starts and works without it.
+pub(crate) fn replica_pool(url: &str) -> Result<PgPool> {
+    Ok(watched_pool(REPLICA_CONNECTIONS, Arc::default()).connect_lazy_with(postgres_options(url)?))
 }
 
 /// A pool of one connection to the same database.

@@ -36,6 +36,9 @@ pub enum Error {
     /// Connections to PostgreSQL do not have the sessions that a process needs.
     #[error("{0}")]
     Sessions(String),
+    /// The replica cannot answer for the primary.
+    #[error("{0}")]
+    Replica(&'static str),
     /// Another process serves from the same SQLite file.
     #[error("{0}")]
     InUse(String),

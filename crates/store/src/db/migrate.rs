@@ -59,6 +59,7 @@ const MIGRATIONS: &[Migration] = &migrations! {
     35 "0035_marks";
     36 "0036_whole_chains";
     37 "0037_hot_queues";
+    38 "0038_days";
 };
 
 /// The advisory lock that a migrating process holds; any number that nothing else uses: "auspex" as bytes.

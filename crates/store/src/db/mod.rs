@@ -45,7 +45,7 @@
 //!
 //! - The tenant is compared as `= given.tenant_id` or `= given.tenant`: for many rows the builder turns this into a comparison
 //!   that only a lookup by index serves ([`Backend::looked_up_by`]). Other statements that join rows by their keys write it
-//!   themselves, as claims ([`leased_queue`]) and sweeps ([`chosen`]) do.
+//!   themselves, as claims ([`claim_statements`]) and sweeps ([`chosen`]) do.
 //! - A statement orders by columns of `given`, never by those of the table that it looks up.
 //! - Where a part of the key comes from another table, `LATERAL (SELECT … OFFSET 0)` is a fence.
 //! - An index beside the primary key has a condition, which a statement states to use it. The first rows of a range are a
@@ -64,17 +64,19 @@
 pub(crate) mod audit;
 pub(crate) mod batch;
 pub(crate) mod chosen;
+pub(crate) mod claim_statements;
 pub(crate) mod conn;
 pub(crate) mod connect;
 pub(crate) mod dialect;
 pub(crate) mod error;
 pub(crate) mod file_lock;
 pub(crate) mod lease;
-pub(crate) mod leased_queue;
 pub(crate) mod limits;
+pub(crate) mod lists;
 pub(crate) mod migrate;
 pub(crate) mod notify;
 pub(crate) mod open;
+pub(crate) mod replica;
 pub(crate) mod rows;
 pub(crate) mod sessions;
 pub(crate) mod statement;
@@ -91,6 +93,7 @@ pub use lease::Lease;
 pub use limits::LockWait;
 pub use migrate::Schema;
 pub use notify::{BACKSTOP_INTERVAL, Listener, Notification};
+pub use replica::reading_as;
 pub use transaction::Store;
 
 pub(crate) use chosen::Chosen;

@@ -32,7 +32,7 @@ impl Store {
     async fn connect(url: &str) -> Result<Self> {
         let writability = Arc::default();
         let database = Database::connect_with(url, Arc::clone(&writability)).await?;
-        Ok(Self { database, limits: Limits::Ordinary, writability })
+        Ok(Self { database, limits: Limits::Ordinary, writability, replica: None, is_for_lists: false })
     }
 
     /// Opens a database as it is: creates no file and migrates nothing. Only for what works on any schema.
@@ -110,6 +110,9 @@ impl Store {
 
     /// Closes every connection, once the work under way on it has ended.
     pub async fn close(&self) {
+        if let Some(replica) = &self.replica {
+            replica.close().await;
+        }
         self.database.close().await;
     }
 }

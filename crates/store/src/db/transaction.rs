@@ -12,6 +12,7 @@ use crate::db::conn::{Conn, Lent};
 use crate::db::connect::Database;
 use crate::db::error::{Error, Result, StoreError};
 use crate::db::limits::{Limits, LockWait};
+use crate::db::replica::Replica;
 use crate::db::writability::Writability;
 
 /// The service's memory: one database, on either backend, at the newest schema.
@@ -21,6 +22,9 @@ pub struct Store {
     pub(crate) limits: Limits,
     /// Whether the database takes writes, as of the last ones.
     pub(crate) writability: Arc<Writability>,
+    /// What lists may be read from instead.
+    pub(crate) replica: Option<Arc<Replica>>,
+    pub(crate) is_for_lists: bool,
 }
 
 /// Begins a transaction that writes on SQLite. It takes the write lock at once: a read lock that must become a write lock
@@ -78,6 +82,7 @@ impl Store {
             });
             if !is_transient || tries == MAX_TRIES || Instant::now() >= deadline {
                 self.writability.record(outcome.is_ok(), error);
+                self.note_own_write();
                 meter(name, started, tries, outcome.is_ok());
                 return outcome;
             }
@@ -109,11 +114,12 @@ impl Store {
         outcome
     }
 
-    /// Lends `work` a connection outside of any transaction: each statement sees the newest committed state.
+    /// Lends `work` a connection outside of any transaction: each statement sees the newest committed state, or with
+    /// [`Store::for_lists`] that of a replica. What a replica fails to answer is asked again of the primary.
     pub async fn read<T, E: StoreError>(
         &self,
         name: &'static str,
-        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
         self.look(name, false, work).await
     }
@@ -122,7 +128,7 @@ impl Store {
     pub async fn snapshot<T, E: StoreError>(
         &self,
         name: &'static str,
-        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
         self.look(name, true, work).await
     }
@@ -131,23 +137,34 @@ impl Store {
         &self,
         name: &'static str,
         is_snapshot: bool,
-        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+        work: impl AsyncFnOnce(&mut Conn) -> Result<T, E> + Clone,
     ) -> Result<T, E> {
         let started = Instant::now();
-        let deadline = started + self.deadline();
+        let reader = self.reader();
+        if let Some((replica, caller)) = reader
+            && let Some(conn) =
+                replica.lend(caller, is_snapshot.then(|| self.begin(POSTGRES_BEGIN_SNAPSHOT))).await
+        {
+            let outcome = run_on(conn, work.clone(), Replica::deadline(), Replica::late).await;
+            Replica::record(outcome.is_ok());
+            if outcome.is_ok() {
+                meter(name, started, 1, true);
+                return outcome;
+            }
+        }
+        let deadline = Instant::now() + self.deadline();
         let lent = timeout_at(deadline, async {
             if is_snapshot { self.begin_snapshot().await } else { self.lend().await }
         })
         .await;
         let outcome = match lent.unwrap_or_else(|_| Err(self.late())) {
-            Ok(mut conn) => {
-                let outcome = timeout_at(deadline, work(&mut conn)).await;
-                let outcome = outcome.unwrap_or_else(|_| Err(self.late().into()));
-                conn.settle(&outcome);
-                outcome
-            }
+            Ok(conn) => run_on(conn, work, deadline, || self.late()).await,
             Err(error) => Err(error.into()),
         };
+        if let Some((replica, caller)) = reader {
+            // The next list must not show an older state than this one.
+            replica.note(caller);
+        }
         meter(name, started, 1, outcome.is_ok());
         outcome
     }
@@ -165,7 +182,7 @@ impl Store {
         Self { limits: Limits::Group(wait), ..self.clone() }
     }
 
-    fn deadline(&self) -> Duration {
+    pub(crate) fn deadline(&self) -> Duration {
         self.limits.deadline(self.database.backend())
     }
 
@@ -218,6 +235,19 @@ impl Store {
             Some(settings) => AssertSqlSafe(format!("{statement}; {settings}")).into_sql_str(),
         }
     }
+}
+
+/// Runs reads on a connection until the deadline, and gives it back.
+async fn run_on<T, E: StoreError>(
+    mut conn: Conn,
+    work: impl AsyncFnOnce(&mut Conn) -> Result<T, E>,
+    deadline: Instant,
+    late: impl FnOnce() -> Error,
+) -> Result<T, E> {
+    let outcome = timeout_at(deadline, work(&mut conn)).await;
+    let outcome = outcome.unwrap_or_else(|_| Err(late().into()));
+    conn.settle(&outcome);
+    outcome
 }
 
 /// Records a transaction: its name with two counters, and all of them together with a histogram. One histogram a name would

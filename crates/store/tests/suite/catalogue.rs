@@ -31,6 +31,18 @@ const DEPLOYMENT_WIDE: [(&str, &str); 5] = [
     ("throttles", "attempts are counted before anybody is signed in"),
 ];
 
+/// References that do not begin with the tenant on both sides. A database that shards by tenant keeps the table that they lead to
+/// whole on every shard, so each needs a reason.
+const ACROSS_TENANTS: [(&str, &str); 7] = [
+    ("email_verifications (user_id) -> users (user_id)", "between directories"),
+    ("identities (user_id) -> users (user_id)", "between directories"),
+    ("known_networks (user_id) -> users (user_id)", "a network is known of a member, who is in a directory"),
+    ("notification_optouts (user_id) -> users (user_id)", "a member opts out, who is in a directory"),
+    ("passkeys (user_id) -> users (user_id)", "between directories"),
+    ("recovery_codes (user_id) -> users (user_id)", "a code is a member's, who is in a directory"),
+    ("sessions (user_id) -> users (user_id)", "between directories"),
+];
+
 /// What only SQLite has: a table that is no table.
 const VIRTUAL: [(&str, &str); 1] =
     [("gram_lists", "lists objects by gram, which on PostgreSQL an index of object_grams does")];
@@ -246,6 +258,63 @@ async fn every_key_of_a_tenant_s_table_starts_with_the_tenant(database: &TestDat
         .filter(|table| of_tenants.contains(table))
         .collect();
     assert_eq!(keyed_otherwise, names(&DIRECTORY), "directory tables are named above, and only those");
+}
+
+/// Every reference, as `table (columns) -> table (columns)`.
+const POSTGRES_REFERENCES: &str = "
+    SELECT format('%s (%s) -> %s (%s)', conrelid::regclass,
+                  (SELECT string_agg(attname, ', ' ORDER BY position)
+                   FROM unnest(conkey) WITH ORDINALITY AS keys (number, position)
+                   JOIN pg_attribute ON attrelid = conrelid AND attnum = number),
+                  confrelid::regclass,
+                  (SELECT string_agg(attname, ', ' ORDER BY position)
+                   FROM unnest(confkey) WITH ORDINALITY AS keys (number, position)
+                   JOIN pg_attribute ON attrelid = confrelid AND attnum = number))
+    FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace";
+
+/// Everything that hands out numbers to all tenants alike: sequences, and columns that take theirs from one.
+const POSTGRES_SEQUENCES: &str = "
+    SELECT relname::text FROM pg_class WHERE relkind = 'S' AND relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT attrelid::regclass::text || '.' || attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+    WHERE attidentity <> '' AND relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT adrelid::regclass::text || ': ' || pg_get_expr(adbin, adrelid)
+    FROM pg_attrdef JOIN pg_class ON pg_class.oid = adrelid
+    WHERE relnamespace = 'public'::regnamespace AND pg_get_expr(adbin, adrelid) LIKE '%nextval(%'";
+
+/// A database that shards by tenant can hold the schema: rows refer to rows of the same tenant, and no counter is everybody's.
+#[test]
+fn no_reference_and_no_sequence_goes_across_tenants() {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
+        let Database::Postgres(pool) = migrated(database).await else { panic!("not PostgreSQL") };
+        let references: Vec<(String,)> = sqlx::query_as(POSTGRES_REFERENCES).fetch_all(&pool).await.unwrap();
+        let begins_with_the_tenant = |side: &str| {
+            let (_, columns) = side.split_once(" (").expect("table (columns)");
+            columns.trim_end_matches(')').split(", ").next() == Some("tenant_id")
+        };
+        let (within, across): (BTreeSet<&str>, BTreeSet<&str>) =
+            references.iter().map(|(reference,)| reference.as_str()).partition(|reference| {
+                let (from, to) = reference.split_once(" -> ").expect("from -> to");
+                begins_with_the_tenant(from) && begins_with_the_tenant(to)
+            });
+        assert!(within.contains("users (tenant_id) -> tenants (tenant_id)"), "{within:?}");
+        assert_eq!(
+            across,
+            names(&ACROSS_TENANTS),
+            "references across tenants are named above, and only those"
+        );
+        let to_others: Vec<&&str> = across
+            .iter()
+            .filter(|reference| {
+                !DIRECTORY.iter().any(|(table, _)| reference.contains(&format!("-> {table} (")))
+            })
+            .collect();
+        assert_eq!(to_others, Vec::<&&str>::new(), "they lead to directories");
+
+        let sequences: Vec<(String,)> = sqlx::query_as(POSTGRES_SEQUENCES).fetch_all(&pool).await.unwrap();
+        assert_eq!(sequences, Vec::<(String,)>::new(), "numbers are counted in a row of the tenant");
+    });
 }
 
 fn names<const N: usize>(list: &[(&'static str, &str); N]) -> BTreeSet<&'static str> {

@@ -42,6 +42,7 @@ macro_rules! fetch_all {
 mod answer_history;
 mod catalogue;
 mod conditions;
+mod deletion;
 mod deliveries;
 mod event_counters;
 mod hot_paths;
@@ -51,6 +52,7 @@ mod limits;
 mod migrations;
 mod passkeys;
 mod recording;
+mod replica;
 mod rooms;
 mod search;
 mod sweep_rounds;

@@ -140,7 +140,7 @@ async fn check_database(report: &mut Report, config: &Config) {
         Err(_) => return report.wrong(State::Bad, "database", no_answer(), unreachable),
     };
     match tokio::time::timeout(DEADLINE, examine(report, config, &store)).await {
-        Ok(Ok(())) => {}
+        Ok(Ok(())) => check_replica(report, config, &store).await,
         Ok(Err(error)) => report.wrong(State::Bad, "database", error.to_string(), "see the message"),
         Err(_) => report.wrong(State::Bad, "database", no_answer(), unreachable),
     }
@@ -190,6 +190,20 @@ async fn examine(report: &mut Report, config: &Config, store: &Store) -> store::
         }
     }
     check_schema(report, config, store).await
+}
+
+/// The replica that lists come from.
+async fn check_replica(report: &mut Report, config: &Config, store: &Store) {
+    let Some(url) = &config.database_read_url else { return };
+    let advice = "check AUSPEX_DATABASE_READ_URL; until then lists come from the primary";
+    let lag = async { store.clone().with_replica(url.expose())?.replica_lag().await };
+    match tokio::time::timeout(DEADLINE, lag).await {
+        Ok(Ok(bytes)) => {
+            report.good("replica", format!("it lacks {} bytes of the log", bytes.unwrap_or_default()));
+        }
+        Ok(Err(error)) => report.wrong(State::Worry, "replica", error.to_string(), advice),
+        Err(_) => report.wrong(State::Worry, "replica", no_answer(), advice),
+    }
 }
 
 async fn check_schema(report: &mut Report, config: &Config, store: &Store) -> store::Result<()> {
