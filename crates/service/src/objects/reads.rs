@@ -24,7 +24,7 @@ use crate::runtime::{Error, Kind, Random, Result, audit, internal};
 
 /// The maximum number of events in a list.
 const MAX_LISTED_EVENTS: i64 = 200;
-/// Events that one transaction deletes: few enough not to delay others.
+/// Rows of a kind that one transaction deletes: few enough not to delay others.
 const DELETED_AT_ONCE: i64 = 5_000;
 /// The longest query, in bytes.
 const MAX_QUERY: usize = 1_000;
@@ -66,6 +66,8 @@ struct EventCursor {
 /// Reads and deletes objects.
 pub struct ObjectReads {
     pub(crate) store: Store,
+    /// The same for lists. One object is not read from it: what is cached must be as new as the last change.
+    pub(crate) lists: Store,
     pub(crate) random: Random,
     pub(crate) cache: Arc<ObjectCache>,
 }
@@ -91,6 +93,8 @@ impl ObjectReads {
                     event_count: object.event_count,
                     analysis,
                     pending,
+                    labels: None,
+                    timeline: None,
                 })
             })
             .await
@@ -104,7 +108,7 @@ impl ObjectReads {
         }
         let place = query.cursor.as_deref().map(|cursor| read_cursor(cursor, query)).transpose()?;
         let q = checked_query(query.q.as_deref())?;
-        self.store
+        self.lists
             .read("objects", async |conn: &mut Conn| {
                 let enabled = enabled_signals(conn, tenant).await?;
                 // One more than requested shows whether there is a next page.
@@ -150,7 +154,7 @@ impl ObjectReads {
         let cursor = cursor.map(|text| cursor::decode(text, is_of_list)).transpose()?;
         let before = cursor.map(|cursor| (cursor.at.0, cursor.seq));
         let events = self
-            .store
+            .lists
             .read("events", async |conn| {
                 reads::events(conn, tenant, object_id, before, MAX_LISTED_EVENTS + 1).await
             })
@@ -182,14 +186,14 @@ impl ObjectReads {
             .await
     }
 
-    /// Deletes an object and everything about it except its ledger entries. If it has very many events, the oldest go first, in
-    /// steps: a deletion that was interrupted is continued by calling this again.
+    /// Deletes an object and everything about it except its ledger entries. If it has very many events, analyses, counters or
+    /// deliveries, these go first, in steps: a deletion that was interrupted is continued by calling this again.
     pub async fn delete(&self, tenant: TenantId, object_id: &str) -> Result<()> {
         let shard = self.random.shard();
         let step = async |conn: &mut Conn| {
-            deletion::drop_oldest_events(conn, tenant, object_id, DELETED_AT_ONCE, shard).await
+            deletion::drop_some(conn, tenant, object_id, DELETED_AT_ONCE, shard).await
         };
-        while self.store.write("delete_events", step).await? {}
+        while self.store.write("delete_some_of_object", step).await? {}
         let deleted = self
             .store
             // However many firings and deliveries there are.

@@ -5,11 +5,12 @@ use model::TenantId;
 use crate::actions::webhooks::deliveries;
 use crate::analysis::{concluder, storage};
 use crate::db::{Conn, Result, execute, fetch_one};
-use crate::objects::grams;
+use crate::objects::{events, grams};
 
-/// Removes some of the oldest events of an object that has more than `limit` of them; false when it has not. Whoever waits for
-/// the object's lock does not wait for all of its events.
-pub async fn drop_oldest_events(
+/// Removes some of what is about an object where there is more than `limit` rows of a kind: events, analyses in its past,
+/// counters, deliveries. False when what is left fits into one transaction: [`delete`] removes it. Whoever waits for the
+/// object's lock does not wait for all of it.
+pub async fn drop_some(
     conn: &mut Conn,
     tenant: TenantId,
     object_id: &str,
@@ -25,10 +26,25 @@ pub async fn drop_oldest_events(
         tenant,
         object_id
     )?;
-    let Some(oldest) = oldest.filter(|oldest| newest - oldest >= limit) else { return Ok(false) };
-    let stored = concluder::drop_events(conn, tenant, object_id, oldest + limit - 1).await?;
-    storage::remove(conn, tenant, stored, shard).await?;
-    Ok(true)
+    if let Some(oldest) = oldest.filter(|oldest| newest - oldest >= limit) {
+        let stored = events::drop_through(conn, tenant, object_id, oldest + limit - 1).await?;
+        storage::remove(conn, tenant, stored, shard).await?;
+        return Ok(true);
+    }
+    // Each removes the first rows by its key, if there are more than `limit`; from fewer the inner query finds none to end at.
+    for text in [
+        "DELETE FROM answer_history WHERE tenant_id = $1 AND object_id = $2 AND analysis_id <=
+             (SELECT analysis_id FROM answer_history WHERE tenant_id = $1 AND object_id = $2
+              ORDER BY analysis_id LIMIT 1 OFFSET $3)",
+        "DELETE FROM event_counters WHERE tenant_id = $1 AND object_id = $2 AND (name, hour) <=
+             (SELECT name, hour FROM event_counters WHERE tenant_id = $1 AND object_id = $2
+              ORDER BY name, hour LIMIT 1 OFFSET $3)",
+    ] {
+        if execute!(conn, text, tenant, object_id, limit)? > 0 {
+            return Ok(true);
+        }
+    }
+    deliveries::drop_some_of_object(conn, tenant, object_id, limit).await
 }
 
 /// What people and rules have recorded about an object.
@@ -42,7 +58,7 @@ pub struct ObjectRecords {
     pub firings: i64,
 }
 
-/// How much people and rules have recorded about an object.
+/// How much people and rules have recorded about an object. A condition that always holds states which index serves (ADR 10).
 pub async fn records_about(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<ObjectRecords> {
     fetch_one!(
         conn,
@@ -60,7 +76,7 @@ pub async fn delete(conn: &mut Conn, tenant: TenantId, object_id: &str, shard: i
     if !concluder::remove_from_tallies(conn, tenant, object_id, shard).await? {
         return Ok(false);
     }
-    let stored = concluder::drop_events(conn, tenant, object_id, i64::MAX).await?;
+    let stored = events::drop_through(conn, tenant, object_id, i64::MAX).await?;
     for text in [
         "DELETE FROM objects WHERE tenant_id = $1 AND object_id = $2",
         "DELETE FROM summaries WHERE tenant_id = $1 AND object_id = $2",

@@ -94,7 +94,7 @@ impl Sort {
         }
     }
 
-    /// The condition of the index in this order.
+    /// The condition of the index in this order: it always holds, and only states which index serves (ADR 10).
     pub(crate) fn indexed(self) -> &'static str {
         match self {
             Self::Recent => "event_count <> -1",

@@ -9,7 +9,7 @@ use crate::analysis::history::ObjectHistory;
 use crate::analysis::jobs;
 use crate::analysis::jobs::{BornLeased, Leasing, NewLiveJob};
 use crate::analysis::storage::{self, StorageChanges};
-use crate::analysis::tallies::{ObjectCounts, ObjectTallies};
+use crate::analysis::tallies::{ObjectCounts, ObjectDays, ObjectTallies};
 use crate::analysis::verdict_slots;
 use crate::analysis::verdict_slots::VerdictSlot;
 use crate::billing::balance;
@@ -331,10 +331,11 @@ async fn count_objects(
     written: &[WrittenObject],
     shard: i64,
 ) -> Result<()> {
-    let mut tallies = ObjectTallies::default();
+    let (mut tallies, mut days) = (ObjectTallies::default(), ObjectDays::default());
     for object in written {
         let WrittenObject { tenant_id: tenant, object_id, object_type, counted_type, .. } = object;
-        if object.is_new(touched) {
+        if let Some(new) = touched.get(&object.key()).filter(|_| object.is_new(touched)) {
+            days.add_new(*tenant, new.received_at.date());
             tallies.add(*tenant, object_type, ObjectCounts { objects: 1, analyzed: 0, flagged: 0 });
         } else if object_type != counted_type {
             let (is_analyzed, is_flagged): (bool, bool) = fetch_one!(
@@ -351,6 +352,7 @@ async fn count_objects(
         }
     }
     tallies.write(batch, shard);
+    days.write(batch, shard);
     Ok(())
 }
 

@@ -453,6 +453,30 @@ pub(crate) async fn drop_records(
     Ok(deliveries.len() as u64)
 }
 
+/// Removes the newest deliveries about an object that has more than `limit` of them; false when it has not.
+pub async fn drop_some_of_object(
+    conn: &mut Conn,
+    tenant: TenantId,
+    object_id: &str,
+    limit: i64,
+) -> Result<bool> {
+    let mut deliveries: Vec<DeliveryKey> = fetch_all!(
+        conn,
+        "SELECT delivery_id, endpoint_id FROM webhook_deliveries WHERE tenant_id = $1 AND object_id = $2
+         ORDER BY created_at DESC, delivery_id DESC LIMIT $3",
+        tenant,
+        object_id,
+        limit + 1
+    )?;
+    if i64::try_from(deliveries.len()).is_ok_and(|found| found <= limit) {
+        return Ok(false);
+    }
+    // In key order, as results are settled, to avoid deadlocks.
+    deliveries.sort_unstable_by_key(|(delivery, endpoint)| (*endpoint, *delivery));
+    drop_records(conn, tenant, &deliveries).await?;
+    Ok(true)
+}
+
 /// Removes the deliveries about an object.
 pub async fn drop_of_object(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<()> {
     let mut deliveries: Vec<DeliveryKey> = fetch_all!(
