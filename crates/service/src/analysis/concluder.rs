@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::api::AnalysisSource;
 use model::recorded_answer::{analysis_id, encode};
@@ -18,6 +19,7 @@ use store::analysis::storage::StorageChanges;
 use store::analysis::verdict_slots;
 use store::billing::balance::{self, AnalysisCharge};
 use store::billing::usage::UsageSource;
+use store::objects::events;
 use store::{Batch, Conn, Lease, LockWait, Store};
 use uuid::Uuid;
 
@@ -152,6 +154,12 @@ impl Group for ConclusionWriter {
     const METER: &'static str = "auspex_concluder_batch_analyses";
     /// A verdict may have to wait for one group of others: this many take a few milliseconds.
     const MAX: usize = 64;
+    /// Those that were recorded together end together.
+    const LINGER: Duration = Duration::from_millis(1);
+
+    fn is_urgent(conclusion: &Arc<Conclusion>) -> bool {
+        conclusion.job.is_none()
+    }
 
     /// A group contains an object at most once.
     fn fitting(pieces: &[Arc<Conclusion>]) -> usize {
@@ -350,7 +358,7 @@ async fn drop_read_events(conn: &mut Conn, written: &[&Decided<'_>], shard: i64)
             continue;
         };
         let (tenant, read_seq) = (conclusion.tenant, object.input.read_seq);
-        storage.add(tenant, -concluder::drop_events(conn, tenant, &object.object_id, read_seq).await?);
+        storage.add(tenant, -events::drop_through(conn, tenant, &object.object_id, read_seq).await?);
     }
     let mut batch = conn.batch();
     storage.write(&mut batch, shard);

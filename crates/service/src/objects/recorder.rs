@@ -56,6 +56,11 @@ impl Group for Recorder {
     const PIECES: &'static str = "requests";
     const METER: &'static str = "auspex_recorder_batch_requests";
     const MAX: usize = 1_024;
+    const LINGER: Duration = Duration::from_millis(3);
+
+    fn is_urgent(entry: &NewRequest) -> bool {
+        entry.verdict_slot.is_some()
+    }
 
     fn fitting(entries: &[NewRequest]) -> usize {
         let (mut events, mut bytes) = (0, 0);

@@ -12,9 +12,10 @@ use std::time::Duration;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use store::{LockWait, StoreError as _};
 use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use crate::runtime::linger::Linger;
 use crate::runtime::{Error, Kind, Result, internal};
 
 /// How long a group that failed is searched for the pieces that keep it from being written. What has not been tried by then
@@ -39,6 +40,11 @@ pub(crate) trait Group: Send + Sync + 'static {
     const METER: &'static str;
     /// The maximum number of pieces in one group.
     const MAX: usize;
+    /// How long a group waits for more pieces where that pays ([`Linger`]).
+    const LINGER: Duration;
+
+    /// Whether somebody waits for more than this piece's commit, so that its group does not wait for more pieces.
+    fn is_urgent(piece: &Self::Piece) -> bool;
 
     /// How many of the waiting pieces, from the first on, fit into one group: at least one.
     fn fitting(pieces: &[Self::Piece]) -> usize;
@@ -153,6 +159,7 @@ impl<G: Group> Queue<G> {
         blocked: mpsc::Sender<BlockedPiece<G>>,
     ) {
         let mut waiting: Vec<QueuedPiece<G>> = Vec::new();
+        let mut linger = Linger::new();
         loop {
             if waiting.is_empty() {
                 let received = tokio::select! {
@@ -173,6 +180,9 @@ impl<G: Group> Queue<G> {
             {
                 waiting.push(queued);
             }
+            if linger.begins(waiting.len(), Instant::now()) {
+                linger.gained(self.gather(&mut waiting).await);
+            }
             let (mut pieces, mut callers): (Vec<G::Piece>, Vec<_>) = waiting.drain(..).unzip();
             let fitting = G::fitting(&pieces).clamp(1, pieces.len());
             let (later, later_callers) = (pieces.split_off(fitting), callers.split_off(fitting));
@@ -191,6 +201,18 @@ impl<G: Group> Queue<G> {
             }
             waiting.extend(later.into_iter().zip(later_callers));
         }
+    }
+
+    /// Waits a moment for more pieces, and returns how many came.
+    async fn gather(&mut self, waiting: &mut Vec<QueuedPiece<G>>) -> usize {
+        let (before, deadline) = (waiting.len(), Instant::now() + G::LINGER);
+        while waiting.len() < G::MAX
+            && !waiting.iter().any(|(piece, _)| G::is_urgent(piece))
+            && let Ok(Some(queued)) = timeout_at(deadline, self.pieces.recv()).await
+        {
+            waiting.push(queued);
+        }
+        waiting.len() - before
     }
 }
 
@@ -373,6 +395,11 @@ mod tests {
         const PIECES: &'static str = "numbers";
         const METER: &'static str = "numbers";
         const MAX: usize = 8;
+        const LINGER: Duration = Duration::from_millis(3);
+
+        fn is_urgent(_: &u32) -> bool {
+            false
+        }
 
         fn fitting(pieces: &[u32]) -> usize {
             pieces.iter().take_while(|piece| **piece < STANDS_ALONE).count()

@@ -12,6 +12,7 @@ pub(crate) mod group_writer;
 mod health;
 pub(crate) mod intake;
 mod keyed_hash;
+mod linger;
 mod nodes;
 pub(crate) mod outbound;
 mod random;
