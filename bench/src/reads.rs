@@ -222,8 +222,9 @@ pub(crate) async fn seed(url: &str, objects: u64) -> Result<(), Box<dyn Error>> 
 /// Measures reads on PostgreSQL if a cluster is given, otherwise on SQLite.
 pub(crate) async fn measure(cluster: Option<&str>, many: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
     let name = if cluster.is_some() { "PostgreSQL" } else { "SQLite" };
-    let mut few = Running::start(cluster, FEW).await?;
+    // The large one first: the service closes connections that are idle for as long as filling it takes.
     let mut many = Running::start(cluster, many).await?;
+    let mut few = Running::start(cluster, FEW).await?;
     let mut times: Vec<(Vec<f64>, Vec<f64>)> = KINDS.iter().map(|_| (Vec::new(), Vec::new())).collect();
     for n in 0..ROUNDS {
         let is_due = |kind: &Kind| kind.role != Role::Informational || n.is_multiple_of(INFORMATIONAL_EVERY);

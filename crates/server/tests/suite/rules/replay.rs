@@ -105,6 +105,10 @@ const OBJECTS: usize = 200;
 const ROUNDS: u64 = 50;
 /// A round is as long as the debounce.
 const ROUND: Duration = Duration::from_secs(3);
+/// Rounds in which every fortieth object is asked about by a caller who waits, at the time at which the round begins.
+const VERDICT_ROUNDS: [u64; 5] = [3, 13, 14, 36, 44];
+/// Rounds after which everything is analyzed again, at the time at which the next one begins.
+const BULK_ROUNDS: [u64; 2] = [20, 37];
 
 /// Events of a round: now and up to two days late, with names.
 fn request(round: u64, object: usize, now: Timestamp) -> IngestRequest {
@@ -137,21 +141,44 @@ async fn live_firings_are_replayed_firings(stage: &ByChanceStage) {
     let service = app.service();
     for round in 0..ROUNDS {
         let now = app.now();
-        let sent =
-            (0..OBJECTS).map(|object| {
-                let request = request(round, object, now);
-                let service = Arc::clone(&service);
-                async move {
-                    service.objects.ingest.accept(tenant, &format!("object-{object}"), request, None).await
+        let waits = |object: usize| VERDICT_ROUNDS.contains(&round) && object.is_multiple_of(40);
+        let sent = (0..OBJECTS).map(|object| {
+            let request = request(round, object, now);
+            let (service, key) = (Arc::clone(&service), &key);
+            async move {
+                let object_id = format!("object-{object}");
+                if waits(object) {
+                    let body = json!({"events": request.events, "wait": true});
+                    let path = format!("/v1/objects/{object_id}/events");
+                    let reply = key.call(app, Method::POST, &path, &body).await;
+                    assert_eq!(reply.status, 200, "{}", reply.text);
+                    true
+                } else {
+                    service.objects.ingest.accept(tenant, &object_id, request, None).await.is_ok()
                 }
-            });
-        assert!(join_all(sent).await.into_iter().all(|sent| sent.is_ok()));
+            }
+        });
+        assert!(join_all(sent).await.into_iter().all(|was_taken| was_taken));
         app.advance(ROUND);
         app.settle().await;
+        if BULK_ROUNDS.contains(&round) {
+            let started = key.call(app, Method::POST, "/v1/analyze", &json!({})).await;
+            assert_eq!(started.status, 202, "{}", started.text);
+            app.settle().await;
+        }
     }
-    let analyses =
-        crate::scripted_analyzer::number(&stage.store, "SELECT count(*) FROM answer_history").await;
-    assert_eq!(usize::try_from(analyses).unwrap(), OBJECTS * usize::try_from(ROUNDS).unwrap());
+    let verdicts = VERDICT_ROUNDS.len() * OBJECTS.div_ceil(20);
+    for (count, expected) in [
+        (
+            "SELECT count(*) FROM answer_history WHERE source = 'async'",
+            OBJECTS * usize::try_from(ROUNDS).unwrap() - verdicts,
+        ),
+        ("SELECT count(*) FROM answer_history WHERE source = 'sync'", verdicts),
+        ("SELECT count(*) FROM answer_history WHERE source = 'bulk'", BULK_ROUNDS.len() * OBJECTS),
+    ] {
+        let analyses = crate::scripted_analyzer::number(&stage.store, count).await;
+        assert_eq!(usize::try_from(analyses).unwrap(), expected, "{count}");
+    }
     for (rule, when, cooldown) in rules {
         let rule_id = id(&rule).parse().unwrap();
         let filter = FiringFilter { rule: Some(rule_id), ..FiringFilter::default() };
