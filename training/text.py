@@ -1,6 +1,6 @@
 """What the model reads: histories as the service renders them, reduced to what matters, as a tree of token nodes.
 
-`crates/model/src/history.rs` and `crates/decider/src/reading.rs` say the same in Rust; `fixtures/` proves it.
+`crates/model/src/history.rs` and `crates/decider/src/model_input.rs` say the same in Rust; `fixtures/` proves it.
 """
 
 import pathlib

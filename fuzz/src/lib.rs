@@ -42,7 +42,7 @@ mod page_cursor;
 #[path = "../../crates/service/src/billing/ledger_cursor.rs"]
 mod ledger_cursor;
 
-#[path = "../../crates/service/src/accounts/signing.rs"]
+#[path = "../../crates/service/src/accounts/request_signature.rs"]
 mod signing;
 
 mod stripe;

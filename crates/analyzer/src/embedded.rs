@@ -12,8 +12,8 @@ use decider::{Decider, DeciderPool, Decision, Evaluation, InvalidWeights, Progre
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use crate::fair_slots::{FairSlots, Turn};
 use crate::instrument::instrumented;
-use crate::turns::{Turn, Turns};
 use crate::{Analyzer, AnswerError, BoxFuture, Failure, Inquiry, InquiryAnswers};
 
 /// Inquiries that have begun, for each thread. Each takes memory: 20 MB usually, 100 MB at most.
@@ -24,9 +24,9 @@ const INQUIRIES_PER_THREAD: usize = 4;
 pub struct Embedded {
     pool: DeciderPool,
     /// For inquiries that have begun. A tenant has at most a quarter of them.
-    slots: Arc<Turns>,
+    slots: Arc<FairSlots>,
     /// For passes, one for each thread: more would only compete for the threads and take memory.
-    turns: Arc<Turns>,
+    turns: Arc<FairSlots>,
     /// How long an inquiry may take.
     limit: Duration,
 }
@@ -37,8 +37,8 @@ impl Embedded {
     pub fn new(limit: Duration) -> Result<Self, Failure> {
         let pool = DeciderPool::start().map_err(Failure::failed)?;
         let threads = pool.threads();
-        let slots = Turns::new(threads * INQUIRIES_PER_THREAD, threads);
-        Ok(Self { pool, slots, turns: Turns::new(threads, threads), limit })
+        let slots = FairSlots::new(threads * INQUIRIES_PER_THREAD, threads);
+        Ok(Self { pool, slots, turns: FairSlots::new(threads, threads), limit })
     }
 
     /// Answers an inquiry, whose evaluation is begun by `begin`, within the time that it may take.

@@ -8,6 +8,8 @@ mod adaptive_limit;
 mod anthropic;
 #[cfg(feature = "embedded")]
 mod embedded;
+#[cfg(feature = "embedded")]
+mod fair_slots;
 mod http;
 mod instrument;
 mod json_answers;
@@ -15,8 +17,6 @@ mod openai;
 mod prompt;
 mod slots;
 mod systemone;
-#[cfg(feature = "embedded")]
-mod turns;
 mod word_counter;
 
 use std::error::Error as StdError;

@@ -6,10 +6,10 @@
 //! all this on threads of its own.
 
 mod calibration;
+mod model_input;
 mod network;
 mod passes;
 mod pool;
-mod reading;
 mod tokenizer;
 mod weights;
 
@@ -19,10 +19,10 @@ use std::sync::Arc;
 use model::{Distribution, InvalidDistribution, Question, SignalType};
 
 use calibration::Calibration;
+use model_input::State;
 use network::Network;
 use passes::{OptionText, PASS_COST, Passes, option_cost};
 pub use pool::{DeciderPool, StartError};
-use reading::State;
 use tokenizer::Tokenizer;
 pub use weights::InvalidWeights;
 use weights::Weights;
@@ -104,7 +104,8 @@ impl Decider {
     pub fn begin(&self, state: &str, questions: Vec<Question>) -> Evaluation {
         let state = State::read(&self.tokenizer, state);
         let all: Arc<[Range<usize>]> = Arc::new([]);
-        let options = questions.iter().flat_map(|question| reading::options(&self.tokenizer, question));
+        let options =
+            questions.iter().flat_map(|question| model_input::question_tokens(&self.tokenizer, question));
         let options = options.map(|tokens| OptionText { tokens, unread: Arc::clone(&all) }).collect();
         Evaluation::new(state, questions, options)
     }
@@ -114,7 +115,7 @@ impl Decider {
     /// parts, from the first on, as can be tried in a bounded time.
     pub fn begin_unread(&self, state: &str, question: &Question, parts: &[Range<usize>]) -> Evaluation {
         let state = State::read(&self.tokenizer, state);
-        let options = reading::options(&self.tokenizer, question);
+        let options = model_input::question_tokens(&self.tokenizer, question);
         let cost = option_cost(options.iter().map(Vec::len).sum(), state.row_count());
         let tried =
             (UNREAD_COST / (cost * self.network.layers()).max(1)).max(MIN_UNREAD_PARTS).min(parts.len());

@@ -164,11 +164,15 @@ fn any_text_is_answered() {
         assert!(decision.answers.iter().all(Result::is_ok), "{state:.60}");
     }
     assert_eq!(
-        reading::options(&decider().tokenizer, &long)[0].len(),
+        model_input::question_tokens(&decider().tokenizer, &long)[0].len(),
         256 + 2,
         "a long question is truncated"
     );
-    assert_eq!(reading::options(&decider().tokenizer, &many)[0].len(), 4 + 128, "a long option is truncated");
+    assert_eq!(
+        model_input::question_tokens(&decider().tokenizer, &many)[0].len(),
+        4 + 128,
+        "a long option is truncated"
+    );
 }
 
 #[test]
@@ -237,7 +241,8 @@ fn the_state_is_read_once_for_all_options_and_answers_stay_the_same() {
     }
     // Every option is read with its question, and is paid for.
     let (_, of_state) = decider().logits(&state, &[]);
-    let options = questions.iter().flat_map(|question| reading::options(&decider().tokenizer, question));
+    let options =
+        questions.iter().flat_map(|question| model_input::question_tokens(&decider().tokenizer, question));
     let options: usize = options.map(|option| option.len()).sum();
     assert!((2049..4096).contains(&options), "{options}");
     assert_eq!(evaluation.input_tokens, of_state + u64::try_from(options).unwrap());

@@ -116,7 +116,7 @@ fn the_state_is_read_once_for_all_parts() {
     let evaluation = decider().begin_unread(&state, &question, &lines);
     let of_state = crate::State::read(&decider().tokenizer, &state).row_count();
     let of_question: usize =
-        crate::reading::options(&decider().tokenizer, &question).iter().map(Vec::len).sum();
+        crate::model_input::question_tokens(&decider().tokenizer, &question).iter().map(Vec::len).sum();
     assert_eq!(evaluation.input_tokens(), u64::try_from(of_state + 21 * of_question).unwrap());
     let (explanation, steps) = cost(evaluation);
     assert_eq!(steps, decider().network.layers() * 2, "one step a layer is for the state");

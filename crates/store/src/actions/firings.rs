@@ -1,5 +1,7 @@
 //! Firings of rules, and the results of their actions.
 
+use std::collections::BTreeMap;
+
 use model::api::{ActionType, FiringStatus};
 use model::{Date, TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
@@ -62,6 +64,27 @@ pub async fn insert(conn: &mut Conn, firings: &[Firing]) -> Result<()> {
     Ok(())
 }
 
+/// Counts firings on the days on which they fired, in key order.
+pub async fn count_by_day(conn: &mut Conn, firings: &[Firing], shard: i64) -> Result<()> {
+    let mut days: BTreeMap<(TenantId, Date), i64> = BTreeMap::new();
+    for firing in firings {
+        *days.entry((firing.tenant_id, firing.fired_at.date())).or_default() += 1;
+    }
+    let rows: Vec<_> = days.into_iter().collect();
+    Rows::of(&rows)
+        .column("tenant_id", |row| row.0.0)
+        .column("day", |row| row.0.1)
+        .column("shard", |_| shard)
+        .column("firings", |row| row.1)
+        .insert(
+            "firing_days",
+            "ON CONFLICT (tenant_id, day, shard) DO UPDATE SET firings = firing_days.firings + excluded.firings",
+        )
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Which firings of a tenant are listed: all, or those of a rule, about an object, or both.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FiringFilter<'a> {
@@ -90,6 +113,7 @@ pub async fn newest(
             id,
             limit
         ),
+        // Conditions that always hold state which index serves (ADR 10).
         (Some(rule), None) => {
             let text = select!("WHERE tenant_id = $1 AND rule_id = $5 AND action_type <> 'of a rule'");
             fetch_all!(conn, text, tenant, at, id, limit, rule)

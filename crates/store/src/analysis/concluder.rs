@@ -8,7 +8,7 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::analysis::history::{ObjectKey, Summary};
-use crate::analysis::tallies::{CountedAnswer, HIGH, ObjectCounts, ObjectTallies, SignalTallies};
+use crate::analysis::tallies::{CountedAnswer, HIGH, ObjectCounts, ObjectDays, ObjectTallies, SignalTallies};
 use crate::db::{Backend, Batch, Conn, Result, Rows, Sql, bigint, execute, fetch_all};
 
 /// Writes the summary, unless a newer one is there.
@@ -35,20 +35,6 @@ pub async fn put_summary(
         Json(&summary.state)
     )?;
     Ok(())
-}
-
-/// Removes the raw events up to a sequence number, which the summary includes. Returns how many bytes they stored, which
-/// the caller must count.
-pub async fn drop_events(conn: &mut Conn, tenant: TenantId, object_id: &str, through: i64) -> Result<i64> {
-    let removed: Vec<(i64,)> = fetch_all!(
-        conn,
-        "DELETE FROM events WHERE tenant_id = $1 AND object_id = $2 AND seq <= $3
-         RETURNING CAST(coalesce(octet_length(content), 0) + coalesce(octet_length(metadata), 0) AS bigint)",
-        tenant,
-        object_id,
-        through
-    )?;
-    Ok(removed.iter().map(|(bytes,)| bytes).sum())
 }
 
 /// An answer to be stored.
@@ -393,16 +379,20 @@ fn rank_objects(batch: &mut Batch, ranked: &[RankedObject<'_>], shard: i64) {
                  FROM given WHERE objects.tenant_id = given.tenant_id AND objects.object_id = given.object_id",
             ),
     );
-    let mut tallies = ObjectTallies::default();
+    let (mut tallies, mut days) = (ObjectTallies::default(), ObjectDays::default());
     for RankedObject { analysis, object, rank } in ranked {
         let change = ObjectCounts {
             objects: 0,
             analyzed: i64::from(object.last_analyzed_at.is_none()),
             flagged: i64::from(rank.risk >= HIGH) - i64::from(object.risk >= HIGH),
         };
+        if change.flagged > 0 {
+            days.add_flagged(analysis.tenant, analysis.now.date());
+        }
         tallies.add(analysis.tenant, &object.counted_type, change);
     }
     tallies.write(batch, shard);
+    days.write(batch, shard);
 }
 
 #[derive(sqlx::FromRow)]

@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::db::leased_queue::LeasedQueue;
+use crate::db::claim_statements::ClaimStatements;
 use crate::db::{
     BACKSTOP_INTERVAL, Backend, Batch, Conn, Lease, Result, Rows, Sql, execute, fetch_all, fetch_one,
     fetch_optional, notify,
@@ -249,7 +249,7 @@ pub async fn count_bulk(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result
     Ok(queued)
 }
 
-const QUEUE: LeasedQueue = LeasedQueue {
+const QUEUE: ClaimStatements = ClaimStatements {
     table: "jobs",
     queue_column: "priority",
     row_column: "object_id",
@@ -272,7 +272,7 @@ pub async fn next_tenant(
     Ok(next.map(|(tenant,)| tenant))
 }
 
-/// Claims up to `limit` due jobs of a tenant, longest due first; the SQL is in `db/leased_queue.rs`.
+/// Claims up to `limit` due jobs of a tenant, longest due first; the SQL is in `db/claim_statements.rs`.
 pub async fn claim(
     conn: &mut Conn,
     tenant: TenantId,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use model::TenantId;
+use model::{Date, TenantId};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
@@ -52,6 +52,47 @@ impl ObjectTallies {
                          objects = object_tallies.objects + excluded.objects,
                          analyzed = object_tallies.analyzed + excluded.analyzed,
                          flagged = object_tallies.flagged + excluded.flagged",
+                ),
+        );
+    }
+}
+
+/// What happened to the objects of tenants, by day.
+#[derive(Default)]
+pub(crate) struct ObjectDays(BTreeMap<(TenantId, Date), DayCounts>);
+
+#[derive(Clone, Copy, Default)]
+struct DayCounts {
+    objects: i64,
+    flagged: i64,
+}
+
+impl ObjectDays {
+    /// Counts an object that was first seen on a day.
+    pub(crate) fn add_new(&mut self, tenant: TenantId, day: Date) {
+        self.0.entry((tenant, day)).or_default().objects += 1;
+    }
+
+    /// Counts an object that an analysis flagged on a day.
+    pub(crate) fn add_flagged(&mut self, tenant: TenantId, day: Date) {
+        self.0.entry((tenant, day)).or_default().flagged += 1;
+    }
+
+    /// Writes all counts, in key order.
+    pub(crate) fn write(self, batch: &mut Batch, shard: i64) {
+        let rows: Vec<_> = self.0.into_iter().collect();
+        batch.add(
+            Rows::of(&rows)
+                .column("tenant_id", |row| row.0.0)
+                .column("day", |row| row.0.1)
+                .column("shard", |_| shard)
+                .column("objects", |row| row.1.objects)
+                .column("flagged", |row| row.1.flagged)
+                .insert(
+                    "object_days",
+                    "ON CONFLICT (tenant_id, day, shard) DO UPDATE SET
+                         objects = object_days.objects + excluded.objects,
+                         flagged = object_days.flagged + excluded.flagged",
                 ),
         );
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use model::{TenantId, Timestamp};
+use model::{Date, TenantId, Timestamp};
 use uuid::Uuid;
 
-use crate::db::{Conn, Result, fetch_all, fetch_one};
+use crate::db::{Conn, Result, execute, fetch_all, fetch_one};
 use crate::objects::time_spans::hour_of;
 
 const HOUR: Duration = Duration::from_hours(1);
@@ -36,6 +36,42 @@ pub struct SignalTally {
     pub high: i64,
     /// The sum of the values, in millionths.
     pub value_micros: i64,
+}
+
+/// What happened on a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, sqlx::FromRow)]
+pub struct Day {
+    /// The day, in UTC.
+    pub day: Date,
+    /// Objects that were first seen.
+    pub objects: i64,
+    /// Objects that an analysis flagged.
+    pub flagged: i64,
+    /// How often rules fired.
+    pub firings: i64,
+}
+
+/// The days since one on which something happened, oldest first.
+pub async fn days(conn: &mut Conn, tenant: TenantId, since: Date) -> Result<Vec<Day>> {
+    fetch_all!(
+        conn,
+        "SELECT day, CAST(sum(objects) AS bigint) AS objects, CAST(sum(flagged) AS bigint) AS flagged,
+                CAST(sum(firings) AS bigint) AS firings
+         FROM (SELECT day, objects, flagged, CAST(0 AS bigint) AS firings FROM object_days
+               WHERE tenant_id = $1 AND day >= $2
+               UNION ALL
+               SELECT day, 0, 0, firings FROM firing_days WHERE tenant_id = $1 AND day >= $2) AS happened
+         GROUP BY day ORDER BY day",
+        tenant,
+        since
+    )
+}
+
+/// Removes what was counted on the days before one.
+pub async fn drop_days(conn: &mut Conn, tenant: TenantId, before: Date) -> Result<()> {
+    execute!(conn, "DELETE FROM object_days WHERE tenant_id = $1 AND day < $2", tenant, before)?;
+    execute!(conn, "DELETE FROM firing_days WHERE tenant_id = $1 AND day < $2", tenant, before)?;
+    Ok(())
 }
 
 /// Counts the objects by type, most first.

@@ -4,7 +4,7 @@ use model::{TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::db::leased_queue::LeasedQueue;
+use crate::db::claim_statements::ClaimStatements;
 use crate::db::{Conn, Lease, Result, Rows, execute, fetch_all, fetch_optional};
 
 /// How a message is sent.
@@ -79,7 +79,7 @@ pub async fn enqueue(conn: &mut Conn, messages: &[NewMessage]) -> Result<()> {
     Ok(())
 }
 
-const QUEUE: LeasedQueue = LeasedQueue {
+const QUEUE: ClaimStatements = ClaimStatements {
     table: "outbox",
     queue_column: "channel",
     row_column: "message_id",

@@ -42,7 +42,7 @@ pub async fn drop_samples(conn: &mut Conn, tenant: TenantId, limit: i64) -> Resu
 }
 
 /// Objects with events received before an instant, each with the newest such event among the `limit` oldest ones.
-pub async fn outdated(
+pub async fn events_past_retention(
     conn: &mut Conn,
     tenant: TenantId,
     before: Timestamp,

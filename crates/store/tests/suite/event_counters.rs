@@ -13,11 +13,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{Config, TestRunner};
 use sqlx::{Connection as _, PgConnection};
-use store::analysis::concluder;
 use store::objects::event_counters::{self, FactRequest, RETENTION};
 use store::objects::recorder::{Admission, Enforcement};
 use store::objects::request::{IdempotencyKey, IngestKind, IngestRequest};
-use store::objects::{deletion, recorder};
+use store::objects::{deletion, events, recorder};
 use store::{Backend, Conn, Store};
 use testkit::{TestDatabase, on_both};
 use tokio::runtime::Handle;
@@ -146,7 +145,7 @@ async fn a_window_counts_what_a_plain_count_does(database: &TestDatabase) {
         let newest =
             events.iter().zip(1_i64..).max_by_key(|(happened, seq)| (happened.at(), *seq)).unwrap().1;
         let through = i64::try_from(dropped % (events.len() + 1)).unwrap().min(newest - 1);
-        let drop = async |conn: &mut Conn| concluder::drop_events(conn, TENANT, &object, through).await;
+        let drop = async |conn: &mut Conn| events::drop_through(conn, TENANT, &object, through).await;
         store.write("drop", drop).await.unwrap();
         let all = i64::try_from(events.len()).unwrap();
         for (window, count) in windows.iter().zip(counted(&store, &object, all, &windows).await) {

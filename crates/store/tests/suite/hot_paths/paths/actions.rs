@@ -55,7 +55,9 @@ pub(crate) async fn rules_and_firings(capture: &mut Capture<'_>, sizes: &[usize]
                     detail: None,
                     fired_at: NOW,
                 };
-                firings::insert(conn, &ids.iter().zip(0..).map(firing).collect::<Vec<_>>()).await?;
+                let fired: Vec<Firing> = ids.iter().zip(0..).map(firing).collect();
+                firings::insert(conn, &fired).await?;
+                firings::count_by_day(conn, &fired, 0).await?;
                 let counts = MessageCounts { mails: 1, chats: 1 };
                 firings::count_messages(conn, TENANT, NOW.date(), counts).await?;
                 let asked: Vec<Uuid> = (0..count as u128).map(Uuid::from_u128).collect();

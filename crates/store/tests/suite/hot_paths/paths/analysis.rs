@@ -12,6 +12,7 @@ use store::analysis::{
     answer_history, bulk_runs, concluder, escalations, history, jobs, signals, storage, verdict_slots,
 };
 use store::billing::{balance, unpaid};
+use store::objects::events;
 use store::upkeep::gauges;
 use store::{Conn, Error};
 use uuid::Uuid;
@@ -96,7 +97,7 @@ pub(crate) async fn concluding(capture: &mut Capture<'_>, sizes: &[usize]) {
             let state = CompactedState::fold(None, message);
             let summary = Summary { through_seq: 1, through_time: NOW, state };
             concluder::put_summary(conn, TENANT, "object-00000", &summary).await?;
-            let dropped = concluder::drop_events(conn, TENANT, "object-00000", 1).await?;
+            let dropped = events::drop_through(conn, TENANT, "object-00000", 1).await?;
             storage::remove(conn, TENANT, dropped, 0).await?;
             balance::mark_low(conn, TENANT, 1).await?;
             balance::lock_balance(conn, TENANT).await?;

@@ -88,7 +88,8 @@ pub(crate) async fn reading_objects(capture: &mut Capture<'_>) {
             overview::categories(conn, TENANT).await?;
             overview::unanswered(conn, TENANT, SIGNALS[0].2).await?;
             overview::signal_tallies(conn, TENANT).await?;
-            overview::events_since(conn, TENANT, NOW).await
+            overview::events_since(conn, TENANT, NOW).await?;
+            overview::days(conn, TENANT, NOW.date()).await
         })
         .await;
     capture

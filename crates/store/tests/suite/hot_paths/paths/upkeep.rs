@@ -4,7 +4,7 @@ use store::Conn;
 use store::accounts::sessions;
 use store::actions::{firings, rules};
 use store::analysis::{answer_history, bulk_runs, trials};
-use store::objects::event_counters;
+use store::objects::{event_counters, overview};
 use store::upkeep::next_due::next_due;
 use store::upkeep::sweeper;
 
@@ -26,8 +26,9 @@ pub(crate) async fn sweeping(capture: &mut Capture<'_>) {
         .write("sweep", async |conn: &mut Conn| {
             sweeper::drop_idempotency_keys(conn, NOW, 10).await?;
             sweeper::drop_samples(conn, TENANT, 10).await?;
-            sweeper::outdated(conn, TENANT, NOW, 10).await?;
+            sweeper::events_past_retention(conn, TENANT, NOW, 10).await?;
             sweeper::drop_event_tallies(conn, TENANT, NOW).await?;
+            overview::drop_days(conn, TENANT, NOW.date()).await?;
             sessions::sweep(conn, NOW).await?;
             answer_history::drop_before(conn, TENANT, NOW, 10).await?;
             firings::drop_before(conn, TENANT, NOW, 10).await?;

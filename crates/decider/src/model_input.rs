@@ -113,7 +113,7 @@ fn pieces(tokenizer: &Tokenizer, text: &str, capacity: usize) -> Vec<Piece> {
 }
 
 /// For each option of a question, the tokens of the question and of the option.
-pub(crate) fn options(tokenizer: &Tokenizer, question: &Question) -> Vec<Vec<u32>> {
+pub(crate) fn question_tokens(tokenizer: &Tokenizer, question: &Question) -> Vec<Vec<u32>> {
     let mut instructions = tokenizer.tokens(&plain(&question.instructions));
     instructions.truncate(QUESTION_TOKENS - 2);
     let count = question.candidates.len();

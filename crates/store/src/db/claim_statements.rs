@@ -6,7 +6,7 @@ use crate::db::dialect::Backend;
 
 /// A queue, by its table, which has `tenant_id`, `due_at`, `lease_token`, `lease_until` and `begun`: the claims since an attempt
 /// last ended, counted before anything can happen to the process.
-pub(crate) struct LeasedQueue {
+pub(crate) struct ClaimStatements {
     pub(crate) table: &'static str,
     /// The column that divides the table into queues of their own.
     pub(crate) queue_column: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct LeasedQueue {
     pub(crate) waits_while_suspended: bool,
 }
 
-impl LeasedQueue {
+impl ClaimStatements {
     /// The next tenant after one ($2) with rows of a queue ($1) that are due at an instant ($3).
     ///
     /// It goes from tenant to tenant by the index: one whose rows are all in the future is a single step, however many they

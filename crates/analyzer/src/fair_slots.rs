@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 const QUEUE_SHARE: u64 = 4;
 
 /// A semaphore in which tenants take turns. Urgent requests go before the queue of the others, nearly always.
-pub(crate) struct Turns {
+pub(crate) struct FairSlots {
     state: Mutex<State>,
     /// The number of slots that one tenant may have.
     per_tenant: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Turns {
 
 /// A slot, free again when this is dropped.
 pub(crate) struct Turn {
-    turns: Arc<Turns>,
+    turns: Arc<FairSlots>,
     tenant: Option<TenantId>,
     is_granted: bool,
 }
@@ -43,7 +43,7 @@ struct Line {
     last_served: Option<Option<TenantId>>,
 }
 
-impl Turns {
+impl FairSlots {
     /// This many slots, and at most so many of them for one tenant; at least one each.
     pub(crate) fn new(slots: usize, per_tenant: usize) -> Arc<Self> {
         let state = State {
@@ -170,7 +170,7 @@ mod tests {
 
     /// In which order requests are served that all wait for one slot: a letter is a tenant, a capital an urgent request.
     async fn order(requests: &str, per_tenant: usize) -> String {
-        let (turns, served) = (Turns::new(1, per_tenant), RefCell::new(String::new()));
+        let (turns, served) = (FairSlots::new(1, per_tenant), RefCell::new(String::new()));
         let first = turns.take(tenant('z'), false).await;
         let serve = async |name: char| {
             let _turn = turns.take(tenant(name.to_ascii_lowercase()), name.is_uppercase()).await;
@@ -199,7 +199,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_tenant_has_at_most_its_share() {
-        let turns = Turns::new(3, 2);
+        let turns = FairSlots::new(3, 2);
         let own = [turns.take(tenant('a'), true).await, turns.take(tenant('a'), false).await];
         assert!(turns.take(tenant('a'), true).now_or_never().is_none());
         let other = turns.take(tenant('b'), false).await;
@@ -211,7 +211,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_that_is_dropped_leaves_its_slot_to_the_next() {
-        let turns = Turns::new(1, 1);
+        let turns = FairSlots::new(1, 1);
         let first = turns.take(tenant('a'), false).await;
         let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(turns.take(tenant('b'), false))).collect();
         for request in &mut waiting {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::db::{Conn, Result, Rows, fetch_all};
 
 /// The objects that were analyzed most recently, out of those seen last: bounded however many there are, and no index that
-/// every analysis would have to maintain.
+/// every analysis would have to maintain. A condition that always holds states which index serves (ADR 10).
 pub async fn recently_analyzed(
     conn: &mut Conn,
     tenant: TenantId,
