@@ -14,6 +14,7 @@ use crate::signer::Signer;
 testkit::on_both!(
     each_analysis_leaves_one_row_with_its_source_and_versions,
     pages_go_back_in_time_and_a_signal_filters_them,
+    analyses_of_one_instant_keep_their_order,
     an_analysis_that_is_late_keeps_the_version_that_it_asked,
     the_past_is_kept_for_so_many_days_and_goes_with_its_object,
     a_deployment_that_keeps_none_writes_none,
@@ -93,6 +94,18 @@ async fn each_analysis_leaves_one_row_with_its_source_and_versions(stage: &Scrip
         0,
         "no content of events"
     );
+}
+
+async fn analyses_of_one_instant_keep_their_order(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    for _ in 0..8 {
+        assert_eq!(ingest_and_wait(stage, &key, "user_1", "x").await.status, 200);
+    }
+    let page = past(stage, &key, "/v1/objects/user_1/answers").await;
+    let read: Vec<i64> =
+        analyses(&page).iter().map(|analysis| analysis["read_seq"].as_i64().unwrap()).collect();
+    assert_eq!(read, [8, 7, 6, 5, 4, 3, 2, 1], "the clock stood still");
+    assert_eq!(stage.number("SELECT count(DISTINCT at) FROM answer_history").await, 8);
 }
 
 async fn pages_go_back_in_time_and_a_signal_filters_them(stage: &Scripted) {

@@ -18,6 +18,7 @@ testkit::on_both!(
     firings_and_deliveries_are_listed_to_the_last,
     a_cursor_belongs_to_its_list,
     an_object_says_its_type_and_name,
+    an_object_is_read_with_what_is_named,
 );
 
 const QUIET: Duration = Duration::from_secs(3);
@@ -222,4 +223,24 @@ async fn an_object_says_its_type_and_name(app: &App) {
     assert_eq!((&shown["object_type"], shown.get("display_name")), (&json!("object"), None));
     app.advance(QUIET);
     app.settle().await;
+}
+
+async fn an_object_is_read_with_what_is_named(app: &Scripted) {
+    let (key, _receiver) = stage(app).await;
+    let label =
+        key.call(app, Method::PUT, "/v1/objects/user_1/labels/is_scammer", &json!({"value": true})).await;
+    assert_eq!(label.status, 200, "{}", label.text);
+    let alone = read(app, &key, "/v1/objects/user_1").await;
+    assert!(alone.get("labels").is_none() && alone.get("timeline").is_none(), "{alone}");
+    let with = read(app, &key, "/v1/objects/user_1?include=labels,timeline").await;
+    assert_eq!(with["analysis"], alone["analysis"]);
+    assert_eq!(with["labels"], json!([label.json()]));
+    assert_eq!(with["timeline"], read(app, &key, "/v1/objects/user_1/timeline").await);
+    let labels = read(app, &key, "/v1/objects/user_1?include=%20labels").await;
+    assert!(labels["labels"].is_array() && labels.get("timeline").is_none());
+    assert!(read(app, &key, "/v1/objects/user_1?include=").await.get("labels").is_none());
+    let refused = get(app, &key, "/v1/objects/user_1?include=labels,events").await;
+    let message = refused.refused(400, "bad_request");
+    assert_eq!(message, "include: it may name labels, timeline, separated by commas");
+    get(app, &key, "/v1/objects/nobody?include=timeline").await.refused(404, "not_found");
 }

@@ -5,11 +5,11 @@ use std::ops::Range;
 use analyzer::{Failure, Inquiry};
 use model::{Question, TenantId, Timestamp};
 
-use crate::analysis::escalating::Escalator;
 use crate::analysis::history::AnalysisInput;
 use crate::analysis::questions::QuestionSet;
 use crate::analysis::recent_calls::CallCounts;
 use crate::analysis::response::AnalyzerResponse;
+use crate::analysis::second_analyzer::Escalator;
 use crate::analysis::stage::Stage;
 use crate::runtime::Waiting;
 

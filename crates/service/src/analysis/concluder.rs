@@ -199,13 +199,13 @@ impl ConclusionWriter {
         // Objects before jobs, in the order of the recorder, to avoid deadlocks. Answers and rules are read while objects
         // are locked, so that a rule that was created before is applied.
         let locked = LockedObjects::lock(conn, &objects(group)).await?;
-        // The time is taken while they are locked, so that the times of an object's analyses are in the order of their commits.
+        // Taken while they are locked: the times of an object's analyses are in the order of their commits.
         let now = self.clock.now();
         let decided = decide(conn, group, &locked, now).await?;
         let written: Vec<&Decided<'_>> =
             decided.iter().filter(|decided| decided.outcome.is_written()).collect();
         let concluded: Vec<ConcludedAnalysis<'_>> =
-            written.iter().filter_map(|written| concluded(written.conclusion, now)).collect();
+            written.iter().filter_map(|written| concluded(written)).collect();
         // An analysis is charged even if its object was deleted meanwhile.
         let paid = decided.iter().filter(|decided| decided.outcome != Outcome::Late);
         let charges: Vec<AnalysisCharge<'_>> =
@@ -221,8 +221,8 @@ impl ConclusionWriter {
         };
         let drawn: Vec<ConcludedAnalysis<'_>> = concluded.iter().filter(is_drawn).copied().collect();
         let mut batch = conn.batch();
-        write_results(conn, &mut batch, locked, &written, now, shard).await?;
-        let analyses = self.analyses(&written, now);
+        write_results(conn, &mut batch, locked, &written, shard).await?;
+        let analyses = self.analyses(&written);
         answer_history::insert(&mut batch, &analyses);
         verdict_slots::release_all(&mut batch, &slots(group));
         balance::count_usage(&mut batch, &charges, self.prices.metering, now.date(), shard);
@@ -244,7 +244,7 @@ impl ConclusionWriter {
     }
 
     /// The rows of the history, if it is kept.
-    fn analyses<'a>(&self, written: &[&'a Decided<'_>], now: Timestamp) -> Vec<NewAnalysis<'a>> {
+    fn analyses<'a>(&self, written: &[&'a Decided<'_>]) -> Vec<NewAnalysis<'a>> {
         let kept = written.iter().filter(|_| self.keeps_history);
         kept.filter_map(|written| {
             let Conclusion { tenant, response, object, job, .. } = &**written.conclusion;
@@ -261,8 +261,8 @@ impl ConclusionWriter {
             Some(NewAnalysis {
                 tenant: *tenant,
                 object_id,
-                analysis_id: analysis_id(now, self.random.bytes()),
-                at: now,
+                analysis_id: analysis_id(written.at, self.random.bytes()),
+                at: written.at,
                 source,
                 model: &response.model,
                 read_seq: input.read_seq,
@@ -325,7 +325,6 @@ async fn write_results(
     batch: &mut Batch,
     locked: LockedObjects,
     written: &[&Decided<'_>],
-    now: Timestamp,
     shard: i64,
 ) -> Result<()> {
     let conclusions = || written.iter().map(|written| written.conclusion);
@@ -338,7 +337,7 @@ async fn write_results(
         .collect();
     jobs::finish(batch, &done);
     let new: Vec<NewAnswers<'_>> =
-        conclusions().filter_map(|conclusion| new_answers(conclusion, now)).collect();
+        written.iter().filter_map(|written| new_answers(written)).collect();
     concluder::put_answers(batch, locked, &new, shard);
     for (tenant, object) in
         conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.object.as_ref()?)))
@@ -371,6 +370,7 @@ struct Decided<'a> {
     /// The current version of its job, if it is still leased.
     version: Option<i64>,
     outcome: Outcome,
+    at: Timestamp,
 }
 
 /// Decides which analyses are still valid, while their objects are locked.
@@ -395,7 +395,11 @@ async fn decide<'a>(
             (Some(job), None, false) if now < job.lease.until => Outcome::Gone,
             (Some(_), None, _) => Outcome::Late,
         };
-        Decided { conclusion, version, outcome }
+        let at = conclusion
+            .object
+            .as_ref()
+            .map_or(now, |object| locked.time_of_next(conclusion.tenant, &object.object_id, now));
+        Decided { conclusion, version, outcome, at }
     });
     Ok(decided.collect())
 }
@@ -428,7 +432,8 @@ fn covered_job<'a>(conclusion: &'a Conclusion, locked: &LockedObjects) -> Option
 }
 
 /// The analysis as rules and webhooks see it.
-fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysis<'_>> {
+fn concluded<'a>(written: &Decided<'a>) -> Option<ConcludedAnalysis<'a>> {
+    let conclusion = written.conclusion;
     let object = conclusion.object.as_ref()?;
     Some(ConcludedAnalysis {
         tenant: conclusion.tenant,
@@ -437,12 +442,13 @@ fn concluded(conclusion: &Conclusion, now: Timestamp) -> Option<ConcludedAnalysi
         model: &conclusion.response.model,
         read_seq: object.input.read_seq,
         is_sync: conclusion.job.is_none(),
-        at: now,
+        at: written.at,
         traceparent: conclusion.response.traceparent.as_deref(),
     })
 }
 
-fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>> {
+fn new_answers<'a>(written: &Decided<'a>) -> Option<NewAnswers<'a>> {
+    let conclusion = written.conclusion;
     let object = conclusion.object.as_ref()?;
     let signals = &object.input.questions.signals;
     let firsts = conclusion.response.second.as_ref().map(|second| &second.firsts);
@@ -458,7 +464,7 @@ fn new_answers(conclusion: &Conclusion, now: Timestamp) -> Option<NewAnswers<'_>
         answers: answers.collect(),
         model: &conclusion.response.model,
         read_seq: object.input.read_seq,
-        now,
+        now: written.at,
     })
 }
 

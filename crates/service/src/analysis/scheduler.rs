@@ -194,8 +194,8 @@ impl LeasedQueue for JobQueue {
 }
 
 impl JobQueue {
-    /// Claims due jobs: live ones first; of each tenant its share, starting after the one served last, or after any tenant if
-    /// others were quicker.
+    /// Claims due jobs: live ones first; of each tenant its share, starting after the one served last, or anywhere if others
+    /// were quicker.
     async fn claim(&mut self, now: Timestamp, lease: Lease, free: usize) -> Result<Vec<LeasedJob>> {
         let mut claimed = Vec::new();
         for priority in [Priority::Live, Priority::Bulk] {

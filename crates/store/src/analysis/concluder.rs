@@ -1,6 +1,7 @@
 //! What a finished analysis writes: answers, tallies and ranks, together with those of other analyses.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use model::{SignalType, TenantId, Timestamp};
 use sqlx::AssertSqlSafe;
@@ -10,6 +11,9 @@ use uuid::Uuid;
 use crate::analysis::history::{ObjectKey, Summary};
 use crate::analysis::tallies::{CountedAnswer, HIGH, ObjectCounts, ObjectDays, ObjectTallies, SignalTallies};
 use crate::db::{Backend, Batch, Conn, Result, Rows, Sql, bigint, execute, fetch_all};
+
+/// How much the clocks of two processes may differ: each by two seconds from the database's.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(4);
 
 /// Writes the summary, unless a newer one is there.
 pub async fn put_summary(
@@ -263,6 +267,19 @@ impl LockedObjects {
     /// The newest event of an object.
     pub fn newest_seq(&self, tenant: TenantId, object_id: &str) -> Option<i64> {
         self.object(tenant, object_id).map(|object| object.event_count)
+    }
+
+    /// The time of an analysis that is written now: after that of the one before, although two may be written within a
+    /// microsecond, or by processes whose clocks differ as much as they may. Who reads the past of an object reads it in the order
+    /// in which it happened.
+    pub fn time_of_next(&self, tenant: TenantId, object_id: &str, now: Timestamp) -> Timestamp {
+        let before = self.object(tenant, object_id).and_then(|object| object.last_analyzed_at);
+        match before {
+            Some(before) if before >= now && before <= now + CLOCK_DIFFERENCE => {
+                before + Duration::from_micros(1)
+            }
+            _ => now,
+        }
     }
 
     /// Whether the tenant of an object has enabled rules: if not, none of them can fire.

@@ -36,6 +36,7 @@ testkit::on_both!(
     a_deleted_object_takes_all_along,
     the_playground_fires_nothing,
     rules_of_others_do_not_fire,
+    the_overview_says_what_happened_on_each_day,
     firings_go_after_ninety_days,
     states_of_a_condition_that_is_gone_are_swept,
 );
@@ -108,7 +109,9 @@ async fn with_a_cooldown_it_fires_once_in_that_time(stage: &Scripted) {
     let mut rule = mailing(RISKY);
     rule["cooldown_seconds"] = json!(60);
     make(stage, &key, &rule).await;
-    fires(stage, &key, &[(0.1, 0), (0.95, 1), (0.95, 1)]).await;
+    fires(stage, &key, &[(0.1, 0)]).await;
+    stage.advance(SECOND);
+    fires(stage, &key, &[(0.95, 1), (0.95, 1)]).await;
     stage.advance(MINUTE - Duration::from_micros(1));
     fires(stage, &key, &[(0.95, 1)]).await;
     stage.advance(Duration::from_micros(1));
@@ -556,4 +559,43 @@ fn a_day_s_chat_messages_are_counted_beside_its_mails() {
             app.tear_down().await;
         });
     }
+}
+
+async fn the_overview_says_what_happened_on_each_day(stage: &Scripted) {
+    let key = stage.account("ann@example.com").await;
+    let mut rule = mailing(RISKY);
+    rule["mode"] = json!("shadow");
+    make(stage, &key, &rule).await;
+    let days = async || {
+        let overview = key.call(stage, Method::GET, "/v1/overview", &Value::Null).await.json();
+        overview["days"].as_array().unwrap().clone()
+    };
+    let day = |date: &str, objects: i64, flagged: i64, firings: i64| json!({"date": date, "objects": objects, "flagged": flagged, "firings": firings});
+    assert_eq!(days().await, [day("2026-01-01", 0, 0, 0)], "nothing yet");
+    for (object, probability) in [("user_1", 0.95), ("user_2", 0.95), ("user_3", 0.1), ("user_1", 0.99)] {
+        ingest_answered(stage, &key, object, probability).await;
+    }
+    assert_eq!(days().await, [day("2026-01-01", 3, 2, 2)]);
+    stage.advance(2 * DAY);
+    for (object, probability) in [("user_1", 0.1), ("user_1", 0.95), ("user_3", 0.95)] {
+        ingest_answered(stage, &key, object, probability).await;
+        stage.advance(SECOND);
+    }
+    let expected = [day("2026-01-01", 3, 2, 2), day("2026-01-02", 0, 0, 0), day("2026-01-03", 0, 2, 2)];
+    assert_eq!(days().await, expected);
+    let path = "/v1/objects/user_1";
+    assert_eq!(key.call(stage, Method::DELETE, path, &Value::Null).await.status, 204);
+    assert_eq!(days().await, expected, "what happened has happened");
+    stage.advance(12 * DAY);
+    let shown = days().await;
+    assert_eq!(
+        (shown.len(), &shown[0]),
+        (13, &day("2026-01-03", 0, 2, 2)),
+        "14 days, from the first of them"
+    );
+    stage.advance(4 * DAY);
+    stage.sweeper_has_swept().await;
+    assert_eq!(stage.number("SELECT count(*) FROM object_days").await, 0);
+    assert_eq!(stage.number("SELECT count(*) FROM firing_days").await, 0);
+    assert_eq!(days().await, [day("2026-01-19", 0, 0, 0)]);
 }

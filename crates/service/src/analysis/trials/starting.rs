@@ -45,7 +45,7 @@ impl Trials {
             .read("trial_objects", async |conn: &mut Conn| {
                 let signal = signals::find(conn, tenant, key).await?.ok_or_else(no_such_signal)?;
                 proposed(&signal, request)?;
-                let mut objects = objects(conn, tenant, &signal, &request.over, limit).await?;
+                let mut objects = choose_objects(conn, tenant, &signal, &request.over, limit).await?;
                 let left_out = leave_out_lost(conn, tenant, &mut objects).await?;
                 Ok::<_, Error>((signal, objects, left_out))
             })
@@ -110,8 +110,8 @@ fn proposed(signal: &Signal, request: &TrialCreate) -> Result<()> {
         .map_err(|error| Error::bad_request(error.to_string()))
 }
 
-/// Leaves out objects of which it cannot be read any more what stood when they were labelled: their summary has gone on, and the
-/// events are gone. Returns how many.
+/// Leaves out objects whose history at the time of their label can no longer be read: later events are in their summary, and those
+/// that it includes are deleted. Returns how many.
 async fn leave_out_lost(conn: &mut Conn, tenant: TenantId, objects: &mut Vec<TrialObject>) -> Result<i64> {
     let before = objects.len();
     let passed = passed(conn, tenant, &objects.iter().collect::<Vec<_>>()).await?;
@@ -119,8 +119,8 @@ async fn leave_out_lost(conn: &mut Conn, tenant: TenantId, objects: &mut Vec<Tri
     Ok(i64::try_from(before - objects.len()).unwrap_or(i64::MAX))
 }
 
-/// The objects that a trial is put to.
-async fn objects(
+/// Chooses the objects that a trial asks about: those labelled last, or analyzed last, never at random.
+async fn choose_objects(
     conn: &mut Conn,
     tenant: TenantId,
     signal: &Signal,

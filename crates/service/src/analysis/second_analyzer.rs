@@ -146,8 +146,8 @@ impl Escalator {
         }
     }
 
-    /// What the first of the answers, the first two, and so on will cost, in micro-dollars. The tokens of all are counted; fewer
-    /// have as many of them as they have of the text.
+    /// What the first of the answers, the first two, and so on will cost, in micro-dollars. Tokens are counted
+    /// once, for all; fewer questions are charged the share of them that their text has of the whole.
     async fn estimate(&self, tenant: TenantId, state: &str, unsure: &[Unsure]) -> Vec<i64> {
         let questions: Vec<Question> = unsure.iter().map(|unsure| unsure.question.clone()).collect();
         let tokens = self.stage.count_tokens(tenant, state, &questions).await;
