@@ -15,7 +15,7 @@ use store::{Conn, Store};
 use tracing::warn;
 
 use crate::accounts::refusals::{Refusals, RefusedFrom, Rejection};
-use crate::accounts::signing::{self, RequestLine, Verifier};
+use crate::accounts::request_signature::{self, RequestLine, Verifier};
 use crate::accounts::tokens;
 use crate::runtime::{
     Caller, Carrier, Clock, Credential, Error, KeyRights, Kind, Result, Sealer, SessionId, ShortCache,
@@ -228,7 +228,7 @@ impl Authentication {
     }
 
     async fn refuse_token_in_query(&self, presented: Presented<'_>) -> Result<Caller> {
-        let signed = presented.bearer.and_then(signing::key_id).flatten();
+        let signed = presented.bearer.and_then(request_signature::key_id).flatten();
         let found = match signed.as_deref().or(presented.api_key) {
             Some(public_id) => self.read_key(public_id).await?,
             None => None,
@@ -243,7 +243,7 @@ impl Authentication {
     }
 
     async fn authenticate_signed(&self, token: &str, presented: Presented<'_>) -> Result<Caller> {
-        let kid = signing::key_id(token).ok_or_else(|| Error::refused("not an HS256 token"))?;
+        let kid = request_signature::key_id(token).ok_or_else(|| Error::refused("not an HS256 token"))?;
         let (public_id, is_other_key) = match (kid.as_deref(), presented.api_key) {
             (Some(kid), Some(api_key)) => (kid, kid != api_key),
             (Some(id), None) | (None, Some(id)) => (id, false),

@@ -44,6 +44,8 @@ impl Sessions {
         client: &ClientInfo,
     ) -> Result<Token> {
         refuse_suspended(conn, tenant).await?;
+        // The account may be as new as the session.
+        self.store.note_writing(user.0);
         let token = self.new_token(tokens::CONSOLE_TOKEN, CONSOLE_TOKEN_LIFETIME, TokenType::Console);
         let (hash, now, user_id) = (tokens::hash(&token.token), self.clock.now(), user);
         let (address, agent) =

@@ -46,20 +46,20 @@ pub(crate) struct TwoFactorCodes {
     pub(crate) sealer: Sealer,
 }
 
-/// A second factor that a request shows.
+/// A second factor that a request presents.
 #[derive(Clone, Copy)]
-enum Factor<'a> {
+enum PresentedFactor<'a> {
     Code(&'a str),
     Passkey(&'a PasskeyAssertion),
 }
 
-/// The same, with a passkey that is verified.
-enum Shown<'a> {
+/// The same; a passkey is verified.
+enum VerifiedFactor<'a> {
     Code(&'a str),
     Passkey(UsedPasskey),
 }
 
-impl Shown<'_> {
+impl VerifiedFactor<'_> {
     fn name(&self) -> &'static str {
         match self {
             Self::Code(_) => "authenticator",
@@ -69,10 +69,10 @@ impl Shown<'_> {
 }
 
 /// Exactly one of a code and a passkey.
-fn factor<'a>(code: Option<&'a str>, passkey: Option<&'a PasskeyAssertion>) -> Result<Factor<'a>> {
+fn factor<'a>(code: Option<&'a str>, passkey: Option<&'a PasskeyAssertion>) -> Result<PresentedFactor<'a>> {
     match (code, passkey) {
-        (Some(code), None) => Ok(Factor::Code(code)),
-        (None, Some(passkey)) => Ok(Factor::Passkey(passkey)),
+        (Some(code), None) => Ok(PresentedFactor::Code(code)),
+        (None, Some(passkey)) => Ok(PresentedFactor::Passkey(passkey)),
         (None, None) => Err(Error::bad_request("code: it is required, or passkey")),
         (Some(_), Some(_)) => Err(Error::bad_request("code: send it alone, without passkey")),
     }
@@ -127,7 +127,7 @@ impl TwoFactor {
         let codes: Vec<String> = (0..RECOVERY_CODES).map(|_| self.new_recovery_code()).collect();
         let hashes: Vec<_> = codes.iter().map(|code| recovery_hash(code)).collect();
         reauthenticating(&self.throttle, user, async || {
-            let shown = self.shown(user, factor).await?;
+            let verified = self.verified(user, factor).await?;
             self.store
                 .write("mfa_enable", async |conn: &mut Conn| {
                     self.authentication.require_recent_proof(conn, caller).await?;
@@ -136,9 +136,9 @@ impl TwoFactor {
                     if user.totp_enabled_at.is_some() {
                         return Err(already_on());
                     }
-                    match &shown {
-                        Shown::Code(code) => self.enable_app(conn, &user, code).await?,
-                        Shown::Passkey(used) => {
+                    match &verified {
+                        VerifiedFactor::Code(code) => self.enable_app(conn, &user, code).await?,
+                        VerifiedFactor::Passkey(used) => {
                             self.passkeys.record(conn, used).await?;
                             if !users::require_passkey(conn, tenant, user.user_id, now).await? {
                                 return Err(already_on());
@@ -146,11 +146,11 @@ impl TwoFactor {
                         }
                     }
                     users::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
-                    audit::note(tenant, user.user_id, audit::NONE, Some(&json!({"factor": shown.name()})));
+                    audit::note(tenant, user.user_id, audit::NONE, Some(&json!({"factor": verified.name()})));
                     end_others(conn, caller).await?;
-                    self.notifications
-                        .mail_user(conn, &user, &self.notifications.templates.mfa_enabled(&user.email, now))
-                        .await
+                    let by_passkey = matches!(verified, VerifiedFactor::Passkey(_));
+                    let mail = self.notifications.templates.mfa_enabled(&user.email, by_passkey, now);
+                    self.notifications.mail_user(conn, &user, &mail).await
                 })
                 .await
         })
@@ -175,11 +175,13 @@ impl TwoFactor {
         }
     }
 
-    /// What a request shows; a passkey is verified here, and recorded with what it is shown for.
-    async fn shown<'a>(&self, user: UserId, factor: Factor<'a>) -> Result<Shown<'a>> {
+    /// Verifies a presented passkey, which the caller's transaction marks as used. A code is verified when it is taken.
+    async fn verified<'a>(&self, user: UserId, factor: PresentedFactor<'a>) -> Result<VerifiedFactor<'a>> {
         Ok(match factor {
-            Factor::Code(code) => Shown::Code(code),
-            Factor::Passkey(assertion) => Shown::Passkey(self.passkeys.verify_of(user, assertion).await?),
+            PresentedFactor::Code(code) => VerifiedFactor::Code(code),
+            PresentedFactor::Passkey(assertion) => {
+                VerifiedFactor::Passkey(self.passkeys.verify_of(user, assertion).await?)
+            }
         })
     }
 
@@ -202,14 +204,14 @@ impl TwoFactor {
                     return Err(Error::new(Kind::InvalidPassword, "the password is not right"));
                 }
             }
-            let shown = self.shown(user.user_id, factor).await?;
+            let verified = self.verified(user.user_id, factor).await?;
             self.store
                 .write("mfa_disable", async |conn: &mut Conn| {
                     self.authentication.require_recent_proof(conn, caller).await?;
-                    match &shown {
-                        Shown::Code(code) if self.codes.take(conn, &user, code).await? => {}
-                        Shown::Code(_) => return Err(invalid_code()),
-                        Shown::Passkey(used) => self.passkeys.record(conn, used).await?,
+                    match &verified {
+                        VerifiedFactor::Code(code) if self.codes.take(conn, &user, code).await? => {}
+                        VerifiedFactor::Code(_) => return Err(invalid_code()),
+                        VerifiedFactor::Passkey(used) => self.passkeys.record(conn, used).await?,
                     }
                     let factor = if user.totp_secret.is_some() { "authenticator" } else { "passkey" };
                     audit::note(tenant, user.user_id, Some(&json!({"factor": factor})), audit::NONE);

@@ -21,7 +21,7 @@ const HOST_LIMIT: Duration = Duration::from_mins(1);
 /// How long a reference must stand by a large difference before it is believed, and by the time at the start of the process
 /// before anything is deleted by it.
 const CONFIRMED_AFTER: Duration = Duration::from_mins(1);
-/// The same for a large difference before the time at the start was confirmed: neither has more to say for itself.
+/// The same before the time at the start is confirmed. It is shorter, since neither clock is more credible yet.
 const CORRECTED_AFTER: Duration = Duration::from_secs(10);
 /// A reading of the database's clock that took longer says too little.
 const SLOWEST_READING: Duration = Duration::from_secs(1);
@@ -102,6 +102,12 @@ impl Clock {
     /// The host's clock, until the database's is known.
     pub fn system() -> Self {
         Self::new(Source::System(Instant::now(), AtomicI64::new(0)))
+    }
+
+    /// The host's clock, as if it were ahead by so much.
+    #[cfg(debug_assertions)]
+    pub fn system_ahead(by: Duration) -> Self {
+        Self::new(Source::System(Instant::now(), AtomicI64::new(micros(by))))
     }
 
     /// A clock that stands still until it is advanced, so that a test can skip a day in one line. It never goes by the

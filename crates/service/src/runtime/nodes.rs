@@ -24,7 +24,7 @@ const ROW_RETENTION: Duration = Duration::from_hours(1);
 /// A host's clock that is further off than this is worth a warning, though nothing goes by it.
 const TOLERATED_OFFSET_S: f64 = 2.0;
 
-/// The live nodes of a deployment, as live by one of them. Cheap to clone; clones are the same node.
+/// The live nodes of a deployment, as one of them sees it. Cheap to clone; clones are the same node.
 #[derive(Clone)]
 pub struct Nodes {
     store: Store,

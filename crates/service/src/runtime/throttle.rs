@@ -69,6 +69,9 @@ impl Limit {
     /// Invitations by an account: each sends a mail to a stranger.
     pub const INVITATIONS: Self = Self { scope: "invitations", attempts: 50, window: DAY, block: DAY };
 
+    /// Tests of the actions of rules by an account: each sends a message at once.
+    pub const RULE_TESTS: Self = Self { scope: "rule_tests", attempts: 20, window: HOUR, block: HOUR };
+
     /// Challenges for a sign-in with a passkey, from an address. The sign-in page asks for one with each visit.
     pub const PASSKEY_START: Self =
         Self { scope: "passkey_start", attempts: 100, window: FIVE_MINUTES, block: FIVE_MINUTES };
@@ -82,7 +85,7 @@ impl Limit {
         Self { scope: "lockout_lines", attempts: 1, window: QUARTER_HOUR, block: QUARTER_HOUR };
 
     /// All limits.
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::LOGIN_EMAIL,
         Self::LOGIN_ADDRESS,
         Self::FORGOT_EMAIL,
@@ -92,6 +95,7 @@ impl Limit {
         Self::REAUTHENTICATE,
         Self::CONFIRMATIONS,
         Self::INVITATIONS,
+        Self::RULE_TESTS,
         Self::PASSKEY_START,
         Self::MACHINE_LOGIN,
         Self::LOCKOUT_LINES,

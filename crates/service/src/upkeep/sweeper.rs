@@ -17,7 +17,7 @@ use store::analysis::history::{self, EventRange};
 use store::analysis::{
     answer_history, bulk_runs, escalations, signals, storage, tallies, trials, verdict_slots,
 };
-use store::objects::event_counters;
+use store::objects::{event_counters, events, overview};
 use store::quality::{calibrations, labels};
 use store::runtime::rate;
 use store::upkeep::{kept_history, sweep_rounds, sweeper};
@@ -47,6 +47,8 @@ const DELIVERED_RETENTION: Duration = Duration::from_hours(24 * 30);
 const DEAD_RETENTION: Duration = Duration::from_hours(24 * 90);
 /// How long counts of events are kept; only those of the last two days are used.
 const COUNTS_RETENTION: Duration = Duration::from_hours(50);
+/// How long it is counted what happened on a day; the overview shows the last 14.
+const DAYS_RETENTION: Duration = Duration::from_hours(15 * 24);
 /// How long it is counted what was escalated on a day; only today's counts are used.
 const ESCALATIONS_RETENTION: Duration = Duration::from_hours(7 * 24);
 /// How long rate budgets are kept. A budget is for one minute; the rest allows for clock skew.
@@ -255,6 +257,7 @@ impl Sweeper {
                 rate::drop_old(conn, tenant, now - BUDGETS_RETENTION).await?;
                 escalations::drop_before(conn, tenant, (now - ESCALATIONS_RETENTION).date()).await?;
                 sweeper::drop_event_tallies(conn, tenant, now - COUNTS_RETENTION).await?;
+                overview::drop_days(conn, tenant, (now - DAYS_RETENTION).date()).await?;
                 sweeper::drop_tallies_of_deleted_signals(conn, tenant).await
             })
             .await?;
@@ -445,7 +448,9 @@ impl Sweeper {
         loop {
             let outdated = self
                 .store
-                .read("outdated_events", async |conn| sweeper::outdated(conn, tenant, before, STEP).await)
+                .read("outdated_events", async |conn| {
+                    sweeper::events_past_retention(conn, tenant, before, STEP).await
+                })
                 .await?;
             if outdated.is_empty() {
                 return Ok(());
@@ -472,7 +477,7 @@ impl Sweeper {
                             summary.state.sample_messages.clear();
                             concluder::put_summary(conn, tenant, &object_id, summary).await?;
                         }
-                        let dropped = concluder::drop_events(conn, tenant, &object_id, through).await?;
+                        let dropped = events::drop_through(conn, tenant, &object_id, through).await?;
                         storage::remove(conn, tenant, dropped, 0).await?;
                         Ok::<_, Error>(())
                     })
