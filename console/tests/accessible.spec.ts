@@ -47,7 +47,20 @@ async function check({ page, problems }: Visitor, path: string): Promise<void> {
   await expectAccessible(page);
   await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
   await expectAccessible(page, "contrast");
+  await expectRoomForLargeText(page);
   expect(problems, "errors of the page").toEqual([]);
+}
+
+/** At 200 % text nothing is pushed out of the page. */
+async function expectRoomForLargeText(page: Page): Promise<void> {
+  const beyond = await page.evaluate(() => {
+    const root = document.documentElement;
+    root.style.fontSize = "200%";
+    const beyond = root.scrollWidth - root.clientWidth;
+    root.style.fontSize = "";
+    return beyond;
+  });
+  expect(beyond, "overflow at 200 % text").toBeLessThanOrEqual(0);
 }
 
 for (const path of THRESHOLD) {

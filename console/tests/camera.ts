@@ -1,7 +1,7 @@
 // Takes the pictures of a page in both themes, wide and narrow.
 import type { Page } from "@playwright/test";
 
-import { expect } from "./stage";
+import { expect, settled } from "./stage";
 
 const FOLDER = "pictures";
 const SIZES = [
@@ -18,7 +18,9 @@ export async function take(page: Page, name: string, path: string): Promise<void
 /** Pictures of what the page shows now. */
 export async function shoot(page: Page, name: string): Promise<void> {
   await expect(page.getByText("Loading", { exact: true })).toHaveCount(0);
-  await page.waitForLoadState("networkidle");
+  // What is below the fold is asked for once it is in sight.
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+  await settled(page);
   await page.evaluate(() => scrollTo(0, 0));
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });

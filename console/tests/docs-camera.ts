@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import type { Page } from "@playwright/test";
 
 import type { Service } from "./service";
-import { expect, type Person } from "./stage";
+import { expect, settled, type Person } from "./stage";
 
 const FOLDER = new URL("../../docs/pictures", import.meta.url).pathname;
 /** Readers load them with the page, and everybody clones them. */
@@ -14,8 +14,7 @@ const HEIGHT = 900;
 export async function portray(page: Page, name: string, height = HEIGHT): Promise<void> {
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   await page.setViewportSize({ width: 1440, height });
-  await expect(page.getByText("Loading", { exact: true })).toHaveCount(0);
-  await page.waitForLoadState("networkidle");
+  await settled(page);
   // Neither a focus ring nor a toast belongs into a picture.
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   await page.evaluate(() => scrollTo(0, 0));

@@ -13,6 +13,7 @@ test("an object is read, labelled, put into a queue, analyzed again and deleted"
   const timeline = page.getByRole("list", { name: "Timeline" });
   await expect(timeline.getByText("Pay by gift card")).toBeVisible();
   await expect(timeline.getByText("Rule Everything fired")).toBeVisible();
+  await page.getByRole("heading", { name: "Answers over time" }).scrollIntoViewIfNeeded();
   await expect(page.getByRole("img", { name: /^is_scammer over 2 analyses/ })).toBeVisible();
 
   const yes = page.getByRole("group", { name: "Label is_scammer" }).getByRole("button", { name: "Yes" });
@@ -135,16 +136,39 @@ async function requestsOf(page: Page, path: string): Promise<string[]> {
 }
 
 // The figures of console/README.md, "What a screen asks for".
-test("Object is shown with five requests, and Signals with two for each signal", async ({ page, person }) => {
+test("Object is shown with two requests, and what is out of sight is asked for when it comes into sight", async ({ page, person }) => {
   await send(person.api, "post", "/v1/objects/a/events", { wait: true, events: [{ type: "message", content: "Is it still there?" }] });
-  const object = ["/v1/labels", "/v1/objects/a", "/v1/objects/a/answers", "/v1/objects/a/timeline", "/v1/signals"];
-  expect(await requestsOf(page, "/console/objects/a")).toEqual(object);
+  await page.setViewportSize({ width: 1440, height: 500 });
+  expect(await requestsOf(page, "/console/objects/a")).toEqual(["/v1/objects/a", "/v1/signals"]);
+  const past = page.waitForRequest((request) => request.url().includes("/v1/objects/a/answers"));
+  await page.getByRole("heading", { name: "Answers over time" }).scrollIntoViewIfNeeded();
+  await past;
 
   await send(person.api, "post", "/v1/rules", { name: "Everything", when: "is_scammer > 0.01", action_type: "review", action_config: { queue: "all" } });
   await send(person.api, "post", "/v1/objects/a/events", { wait: true, events: [{ type: "message", content: "Pay by gift card" }] });
-  expect(await requestsOf(page, "/console/objects/a"), "the rules, for the name of the one that fired").toEqual([...object, "/v1/rules"].sort());
+  expect(await requestsOf(page, "/console/objects/a"), "the rules, for the name of the one that fired").toEqual(["/v1/objects/a", "/v1/rules", "/v1/signals"]);
+});
 
+test("Signals asks for the figures of the signals in sight", async ({ page, person }) => {
+  const wording = { type: "noul", instructions: "Does the user try to move the deal off the platform?" };
+  for (let number = 0; number < 20; number++) await send(person.api, "put", `/v1/signals/more_${number}`, wording);
   const { signals } = (await (await person.api.get("/v1/signals")).json()) as { signals: { key: string }[] };
-  const each = signals.flatMap(({ key }) => [`/v1/signals/${key}/distribution`, `/v1/signals/${key}/quality`]);
-  expect(await requestsOf(page, "/console/signals")).toEqual([...each, "/v1/rules", "/v1/signals", "/v1/usage"].sort());
+  const asked = await requestsOf(page, "/console/signals");
+  expect(asked.filter((path) => !path.startsWith("/v1/signals/"))).toEqual(["/v1/rules", "/v1/signals", "/v1/usage"]);
+  const figures = asked.filter((path) => path.startsWith("/v1/signals/"));
+  expect(figures.length).toBeGreaterThan(0);
+  expect(figures.length, "not of those below the fold").toBeLessThan(2 * signals.length);
+  const last = `/v1/signals/${signals.at(-1)?.key}/quality`;
+  expect(asked).not.toContain(last);
+  const comes = page.waitForRequest((request) => new URL(request.url()).pathname === last);
+  await page.getByRole("grid", { name: "Signals" }).getByRole("row").last().scrollIntoViewIfNeeded();
+  await comes;
+});
+
+test("lists and overviews are shown with one or two requests", async ({ page, person }) => {
+  await send(person.api, "post", "/v1/webhooks", { url: "http://127.0.0.1:9/hooks" });
+  await send(person.api, "post", "/v1/objects/a/events", { wait: true, events: [{ type: "message", content: "Is it still there?" }] });
+  expect(await requestsOf(page, "/console/webhooks")).toEqual(["/v1/webhooks"]);
+  expect(await requestsOf(page, "/console/overview")).toEqual(["/v1/overview", "/v1/usage"]);
+  expect(await requestsOf(page, "/console/rules")).toEqual(["/v1/rule_firings", "/v1/rules"]);
 });

@@ -9,7 +9,7 @@ test("figures lead to their lists, and charts have a table", async ({ page, pers
   await expect(figures.getByRole("listitem").filter({ hasText: "Events" })).toContainText("12");
   await expect(page.getByRole("grid", { name: "Objects with the highest risk" }).getByRole("row")).toHaveCount(7);
   await expect(page.getByRole("img", { name: /Analyses by UTC day, 6 analyses/ })).toBeVisible();
-  await press(page, "button", "Show as table");
+  await page.getByRole("region", { name: "Analyses" }).getByRole("button", { name: "Show as table" }).press("Enter");
   await expect(page.getByRole("columnheader", { name: "Day (UTC)" })).toBeVisible();
   await press(page, "link", "Flagged");
   expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe("/console/explore?sort=flagged");
@@ -21,10 +21,14 @@ test("each figure says what it was a day before, leads to its list, and follows 
   const figure = (name: string) => page.getByRole("list", { name: "Figures" }).getByRole("listitem").filter({ has: page.getByRole("link", { name, exact: true }) });
   await expect(figure("Events")).toContainText("in the last 24 hours, 0 in the 24 before");
   const { firings } = (await (await person.api.get("/v1/rule_firings")).json()) as { firings: unknown[] };
-  await expect(figure("Rules fired")).toContainText(`${firings.length}in the last 24 hours, 0 in the 24 before`);
+  await expect(figure("Rules fired today")).toContainText(`${firings.length}nothing known of yesterday`);
+  await expect(page.getByRole("img", { name: `Firings by UTC day, ${firings.length} ${firings.length === 1 ? "firing" : "firings"} in 1 day` })).toBeVisible();
+  const byDay = page.getByRole("region", { name: "Firings", exact: true });
+  await byDay.getByRole("button", { name: "Show as table" }).press("Enter");
+  await expect(byDay.getByRole("row"), "the days of which something is known").toHaveCount(2);
   await expect(figure("Analyses today")).toContainText("0 yesterday");
-  await expect(figure("Objects")).toContainText("100 % analyzed");
-  const lists = { Objects: "/console/explore", Events: "/console/explore?sort=recent", "Rules fired": "/console/rules?tab=firings", "Analyses today": "/console/billing", "Spent today": "/console/billing" };
+  await expect(figure("Objects")).toContainText("6 new today, nothing known of yesterday100 % analyzed");
+  const lists = { Objects: "/console/explore", Events: "/console/explore?sort=recent", Flagged: "/console/explore?sort=flagged", "Rules fired today": "/console/rules?tab=firings", "Analyses today": "/console/billing", "Spent today": "/console/billing" };
   for (const [name, address] of Object.entries(lists)) {
     await press(page, "link", name);
     await expect.poll(() => new URL(page.url()).pathname + new URL(page.url()).search).toBe(address);
@@ -32,7 +36,7 @@ test("each figure says what it was a day before, leads to its list, and follows 
     await expect(page.getByRole("heading", { level: 1, name: "Overview" })).toBeVisible();
   }
 
-  await press(page, "link", "Rules fired");
+  await press(page, "link", "Rules fired today");
   await expect(page.getByRole("grid", { name: "Firings" }).getByRole("row")).toHaveCount(firings.length + 1);
   await expect(page.getByRole("grid", { name: "Firings" }).getByRole("link", { name: "Likely scam" }).first()).toBeVisible();
   await expectAccessible(page);

@@ -1,10 +1,5 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-
-import type { APIResponse } from "@playwright/test";
-
 import { receiver } from "./receiver";
-import { choose, conditionEditor, expect, expectAccessible, open, press, test, type } from "./stage";
+import { choose, conditionEditor, expect, expectAccessible, expectAccessibleInBothThemes, open, press, test, type } from "./stage";
 
 test("a rule is replayed before it is saved, runs in shadow, goes live and is deleted", async ({ page, person }) => {
   const events = [{ type: "message", content: "Pay me by gift card and I ship today, not through the site" }];
@@ -45,7 +40,7 @@ test("a rule is replayed before it is saved, runs in shadow, goes live and is de
   await page.getByRole("tab", { name: "Firings" }).press("ArrowLeft");
   await choose(page, "radio", /^Live/);
   await press(page, "button", "Save the rule");
-  await expect(page.getByText("Saved.")).toBeVisible();
+  await expect(page.getByText("Saved.", { exact: true })).toBeVisible();
   const { rules } = (await (await person.api.get("/v1/rules")).json()) as { rules: object[] };
   expect(rules).toMatchObject([{ name: "Likely scam", mode: "live", action_config: { to: "trust@example.com" } }]);
 
@@ -77,10 +72,11 @@ test("the endpoint of a rule is tested before the rule is saved", async ({ page,
   await open(page, "/console/rules/new-rule?when=is_scammer%20%3E%200.9", "New rule");
   await choose(page, "radio", /^Call a webhook/);
   await press(page, "button", "Send a test");
-  await expect(page.getByText("The endpoint did not take the test: HTTP 410")).toBeVisible();
+  await expect(page.getByText("The endpoint did not take the test: the receiver answered 410.")).toBeVisible();
+  await expect(page.getByRole("link", { name: "Its deliveries" })).toBeVisible();
   respondWith(200);
   await press(page, "button", "Send a test");
-  await expect(page.getByText("The endpoint took the test (HTTP 200).")).toBeVisible();
+  await expect(page.getByText("The test was sent (HTTP 200).")).toBeVisible();
   expect(received.map(({ body }) => (JSON.parse(body) as { event: string }).event)).toEqual(["endpoint.test", "endpoint.test"]);
   await expectAccessible(page);
   await press(page, "button", "Create the rule");
@@ -88,6 +84,37 @@ test("the endpoint of a rule is tested before the rule is saved", async ({ page,
   const { rules } = (await (await person.api.get("/v1/rules")).json()) as { rules: object[] };
   expect(rules).toMatchObject([{ action_type: "webhook", action_config: { endpoint_id: ((await created.json()) as { endpoint: { id: string } }).endpoint.id } }]);
   server.close();
+});
+
+test("the mail and the chat message of a rule are tested before the rule is saved", async ({ page, person, service }) => {
+  void person;
+  await open(page, "/console/rules/new-rule?when=is_scammer%20%3E%200.9", "New rule");
+  await type(page, "Name", "Likely scam");
+  await choose(page, "radio", /^Send an email/);
+  await press(page, "button", "Send a test");
+  await expect(page.getByText("To: it is not an email address.")).toBeVisible();
+  await type(page, "To", "trust@example.org");
+  await type(page, "Subject", "Look at this");
+  await press(page, "button", "Send a test");
+  await expect(page.getByText("The test was sent: written to a file, because this service has no mail server.")).toBeVisible();
+  const [mail] = service.mails("trust@example.org");
+  expect(mail).toContain("Subject: [Test] Look at this");
+  expect(mail).toContain('Test of the rule "Likely scam"');
+
+  const { server, url, received, respondWith } = await receiver();
+  await choose(page, "radio", /^Post to Slack/);
+  await expect(page.getByText("The test was sent"), "of another action").toHaveCount(0);
+  await type(page, "Incoming webhook URL", url);
+  await press(page, "button", "Send a test");
+  await expect(page.getByText("Slack did not take the test: Slack answered 410: no longer here.")).toBeVisible();
+  respondWith(200);
+  await press(page, "button", "Send a test");
+  await expect(page.getByText("The test was sent: the message was posted to Slack.")).toBeVisible();
+  expect(received.map(({ body }) => (JSON.parse(body) as { text: string }).text)).toEqual(["Test of Likely scam", "Test of Likely scam"]);
+  await expectAccessibleInBothThemes(page);
+  server.close();
+  await choose(page, "radio", /^Open a review/);
+  await expect(page.getByRole("button", { name: "Send a test" }), "a review sends nothing").toHaveCount(0);
 });
 
 test("Enter in the field that stands in for the editor does not send the form", async ({ page, person }) => {
@@ -112,38 +139,16 @@ test("Enter in the field that stands in for the editor does not send the form", 
   expect(rules, "the one of the button").toMatchObject([{ action_config: { queue: "scams" } }]);
 });
 
-test("a test without an outcome is not asked about for ever", async ({ page, person }) => {
-  const server = createServer(() => undefined);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const created = await person.api.post("/v1/webhooks", { data: { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks` } });
+test("a test whose outcome is not known yet says so", async ({ page, person }) => {
+  const created = await person.api.post("/v1/webhooks", { data: { url: "http://127.0.0.1:9/hooks" } });
   expect(created.status()).toBe(201);
-  // The first answer of the service, that the test is on its way, again and again; errors for a while.
-  let asked = 0;
-  let isFailing = true;
-  let first: APIResponse | undefined;
-  await page.route("**/v1/webhook_deliveries?*", async (route) => {
-    first ??= await route.fetch();
-    if (asked > 0 && isFailing) await route.fulfill({ status: 500, json: { error: { code: "internal_error", message: "the disk is full" } } });
-    else await route.fulfill({ response: first });
-    asked++;
-  });
-  await page.clock.install();
+  await page.route("**/v1/rules/test", (route) => route.fulfill({ json: { outcome: "waiting", detail: "no attempt has ended yet", delivery_id: "01a1e3fc-4b14-7197-b5c3-6518dae37f50" } }));
   await open(page, "/console/rules/new-rule?when=is_scammer%20%3E%200.9", "New rule");
   await choose(page, "radio", /^Call a webhook/);
   await press(page, "button", "Send a test");
-  await expect(page.getByText("The test is on its way.")).toBeVisible();
-  await expect(page.getByText(/^What came of the test could not be read: .*disk is full/)).toBeVisible();
-  isFailing = false;
-  const noOutcome = page.getByText("No outcome yet.");
-  await expect(async () => {
-    await page.clock.fastForward(700);
-    await expect(noOutcome).toBeVisible({ timeout: 1 });
-  }).toPass({ intervals: [20] });
-  expect(asked).toBe(60);
-  await page.clock.fastForward(60_000);
-  await page.getByRole("link", { name: "Its deliveries" }).focus();
-  expect(asked, "it asks no more").toBe(60);
-  await expectAccessible(page);
-  server.closeAllConnections();
-  server.close();
+  await expect(page.getByText("The test is on its way: no attempt has ended yet.")).toBeVisible();
+  await page.unroute("**/v1/rules/test");
+  await page.route("**/v1/rules/test", (route) => route.fulfill({ status: 429, json: { error: { code: "rate_limited", message: "too many attempts; try again later" } } }));
+  await press(page, "button", "Send a test");
+  await expect(page.getByRole("alert")).toContainText("Too many attempts; try again later.");
 });

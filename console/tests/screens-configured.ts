@@ -26,6 +26,9 @@ test("signals, rules and webhooks in use", async ({ page, context, sample }) => 
   await page.getByRole("button", { name: "Replay" }).click();
   await expect(page.getByText("On whom")).toBeVisible();
   await shoot(page, "rule-replay");
+  await page.getByRole("button", { name: "Send a test" }).click();
+  await expect(page.getByRole("link", { name: "Its deliveries" })).toBeVisible();
+  await shoot(page, "rule-tested");
 
   await page.goto(`/console/webhooks/${sample.endpointId}`);
   await page.getByRole("button", { name: "Details of" }).first().click();

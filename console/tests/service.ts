@@ -47,11 +47,20 @@ async function until(url: string, child: ChildProcess, output: () => string): Pr
   throw new Error(`${url} does not answer:\n${output()}`);
 }
 
+async function end(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) return;
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  child.kill("SIGTERM");
+  await ended;
+}
+
 export class Service {
-  readonly #children: ChildProcess[] = [];
+  #children: ChildProcess[] = [];
   readonly #data = mkdtempSync(join(tmpdir(), "auspex-console-"));
   /** Where a browser finds the console. */
   origin = "";
+  /** Starts the service itself, so many seconds ahead of the clock. */
+  #serve: (aheadSeconds: number) => Promise<void> = async () => undefined;
 
   /** `more` are settings that depend on where the console is served, such as those of a provider that sends people back to it. */
   static async start(settings: Record<string, string> = {}, more?: (origin: string) => Promise<Record<string, string>>): Promise<Service> {
@@ -61,7 +70,7 @@ export class Service {
     const direct = `http://localhost:${port}`;
     const front = await freePort();
     const served = process.env.AUSPEX_CONSOLE_BY_VITE ? `http://localhost:${front}` : direct;
-    await service.#run(binary(), ["serve"], `${direct}/readyz`, {
+    const env = {
       AUSPEX_LISTEN: `127.0.0.1:${port}`,
       AUSPEX_PUBLIC_URL: served,
       AUSPEX_DATA_DIR: service.#data,
@@ -69,7 +78,9 @@ export class Service {
       AUSPEX_LOG: "warn",
       ...settings,
       ...(await more?.(served)),
-    });
+    };
+    service.#serve = (ahead) => service.#run(binary(), ahead > 0 ? ["serve", "--clock-ahead-s", String(ahead)] : ["serve"], `${direct}/readyz`, env);
+    await service.#serve(0);
     // Without the console in the binary, Vite serves the same files with the same policy.
     if (process.env.AUSPEX_CONSOLE_BY_VITE) {
       const vite = join(root, "node_modules", ".bin", "vite");
@@ -91,6 +102,15 @@ export class Service {
     await until(ready, child, () => output);
   }
 
+  /** Starts again on the same data, as if so many hours had passed since the clock's time. Only development builds can. */
+  async startAgainAhead(hours: number): Promise<void> {
+    const [serving, ...others] = this.#children;
+    if (serving) await end(serving);
+    this.#children = [];
+    await this.#serve(hours * 3600);
+    this.#children.push(...others);
+  }
+
   /** The bodies of all mails that were sent to somebody, oldest first, as plain text. */
   mails(to: string): string[] {
     const folder = join(this.#data, "mail");
@@ -104,12 +124,7 @@ export class Service {
   }
 
   async stop(): Promise<void> {
-    for (const child of this.#children.reverse()) {
-      if (child.exitCode !== null) continue;
-      const ended = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGTERM");
-      await ended;
-    }
+    for (const child of this.#children.toReversed()) await end(child);
     rmSync(this.#data, { recursive: true, force: true });
   }
 }

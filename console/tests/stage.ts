@@ -52,7 +52,8 @@ const REQUEST_MS = 90_000;
 const SETTLE_MS = 15_000;
 let accounts = 0;
 
-async function registerAt(service: Service, requests: APIRequest, name = "Acme", email = `person-${process.pid}-${accounts++}@example.com`): Promise<Person> {
+/** Opens an account by the API. */
+export async function registerAt(service: Service, requests: APIRequest, name = "Acme", email = `person-${process.pid}-${accounts++}@example.com`): Promise<Person> {
   const headers = { "X-Auspex-Session": "cookie", Origin: service.origin };
   const api = await requests.newContext({ baseURL: service.origin, extraHTTPHeaders: headers, timeout: REQUEST_MS });
   const answer = await api.post("/auth/console/register", { data: { tenant_name: name, email, password: PASSWORD } });

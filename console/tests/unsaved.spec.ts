@@ -69,7 +69,7 @@ test("a rule is guarded until it is saved", async ({ page, person }) => {
   await leaveFor(page, "Keys");
   await stay(page);
   await press(page, "button", "Save the rule");
-  await expect(page.getByText("Saved.")).toBeVisible();
+  await expect(page.getByText("Saved.", { exact: true })).toBeVisible();
   await leaveFor(page, "Keys");
   await expect(heading(page)).toHaveText("Keys");
   const { rules } = (await (await person.api.get("/v1/rules")).json()) as { rules: object[] };
@@ -97,7 +97,7 @@ test("the form of an endpoint is guarded, in its dialog and on its screen", asyn
   await leaveFor(page, "Keys");
   await stay(page);
   await press(page, "button", "Save");
-  await expect(page.getByText("Saved.")).toBeVisible();
+  await expect(page.getByText("Saved.", { exact: true })).toBeVisible();
   await leaveFor(page, "Keys");
   await expect(heading(page)).toHaveText("Keys");
 });

@@ -149,6 +149,8 @@ def tell_of_endpoints(ask):
     ask(202, "POST", "/v1/webhook_deliveries/{delivery_id}/replay", delivery_id=sent["id"])
     ask(200, "GET", "/v1/webhooks/{endpoint_id}/health", endpoint_id=endpoint)
     ask(204, "DELETE", "/v1/webhooks/{endpoint_id}", endpoint_id=endpoint)
+    action = {"action_type": "slack", "action_config": {"webhook_url": "http://127.0.0.1:9/nobody"}}
+    ask(200, "POST", "/v1/rules/test", action)
 
 
 def tell_of_a_machine(ask):

@@ -48,7 +48,7 @@ export class Auspex extends Operations {
     const deadline = Date.now() + waitFor;
     for (let wait = FIRST_PAUSE_MS; ; wait = Math.min(wait * 1.5, LONGEST_PAUSE_MS)) {
       const totalTimeout = Math.min(request.totalTimeout ?? this.config.totalTimeout, Math.max(deadline - Date.now(), LAST_READ_MS));
-      const found = await this.getObject(objectId, { ...request, totalTimeout });
+      const found = await this.getObject(objectId, {}, { ...request, totalTimeout });
       const pending = pendingOf(found, signals, oldest);
       if (pending.length === 0) return found;
       const left = deadline - Date.now();

@@ -1,5 +1,5 @@
 // What the screens of one object read and write. The queue works on the same records.
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, type InfiniteData } from "@tanstack/react-query";
 
 import { api, take, type Schemas } from "./client";
 import { queries } from "./session";
@@ -18,15 +18,34 @@ const PAGE = 50;
 
 const path = (objectId: string) => ({ object_id: objectId });
 
+const labelsKey = (objectId: string) => ["object", objectId, "labels"];
+const timelineKey = (objectId: string, kinds: readonly TimelineKind[]) => ["object", objectId, "timeline", kinds.join()];
+type Timeline = Schemas["Timeline"];
+
 export const objectQuery = (objectId: string) =>
   queryOptions({
     queryKey: ["object", objectId],
     queryFn: ({ signal }) => take(api.GET("/v1/objects/{object_id}", { params: { path: path(objectId) }, signal })),
   });
 
+/** The same for a screen that shows labels and timeline, too: what is not known of them yet comes with the object. */
+export const wholeObjectQuery = (objectId: string) =>
+  queryOptions({
+    ...objectQuery(objectId),
+    queryFn: async ({ signal, client }) => {
+      const parts = { labels: labelsKey(objectId), timeline: timelineKey(objectId, []) };
+      const missing = Object.entries(parts).filter(([, key]) => client.getQueryData(key) === undefined);
+      const include = missing.map(([part]) => part).join() || undefined;
+      const object = await take(api.GET("/v1/objects/{object_id}", { params: { path: path(objectId), query: { include } }, signal }));
+      if (object.labels) client.setQueryData(parts.labels, object.labels);
+      if (object.timeline) client.setQueryData<InfiniteData<Timeline, string | undefined>>(parts.timeline, { pages: [object.timeline], pageParams: [undefined] });
+      return object;
+    },
+  });
+
 export const timelineQuery = (objectId: string, kinds: readonly TimelineKind[]) =>
   infiniteQueryOptions({
-    queryKey: ["object", objectId, "timeline", kinds.join()],
+    queryKey: timelineKey(objectId, kinds),
     queryFn: ({ pageParam, signal }) =>
       take(api.GET("/v1/objects/{object_id}/timeline", { params: { path: path(objectId), query: { kinds: kinds.join() || undefined, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
@@ -43,7 +62,7 @@ export const answersQuery = (objectId: string, signal: string) =>
 /** The labels of an object, newest first. The first of a signal is the one that counts. */
 export const objectLabelsQuery = (objectId: string) =>
   queryOptions({
-    queryKey: ["object", objectId, "labels"],
+    queryKey: labelsKey(objectId),
     queryFn: async ({ signal }) => (await take(api.GET("/v1/labels", { params: { query: { object_id: objectId, limit: 200 } }, signal }))).labels,
   });
 

@@ -7,6 +7,7 @@ import { Skeleton } from "./States";
 
 export interface Series {
   name: string;
+  /** Where no series has a value, the table has no row. */
   values: (number | null)[];
   kind?: "line" | "bars";
   /** Drawn dashed and in grey: for comparison. */
@@ -65,15 +66,17 @@ export function Chart(props: ChartProps) {
               </tr>
             </thead>
             <tbody>
-              {props.x.map((x, index) => (
-                <tr key={x}>
-                  <th scope="row">{formatX(x)}</th>
-                  {props.series.map((series) => {
-                    const value = series.values[index];
-                    return <td key={series.name}>{value === null || value === undefined ? "" : `${props.format(value)}${bounds(series, index, props.format)}`}</td>;
-                  })}
-                </tr>
-              ))}
+              {props.x.map((x, index) =>
+                props.series.some(({ values }) => typeof values[index] === "number") ? (
+                  <tr key={x}>
+                    <th scope="row">{formatX(x)}</th>
+                    {props.series.map((series) => {
+                      const value = series.values[index];
+                      return <td key={series.name}>{value === null || value === undefined ? "" : `${props.format(value)}${bounds(series, index, props.format)}`}</td>;
+                    })}
+                  </tr>
+                ) : null,
+              )}
             </tbody>
           </table>
         </div>

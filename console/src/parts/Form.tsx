@@ -31,7 +31,7 @@ interface Props {
 }
 
 /** The values of a form's fields. */
-function valuesOf(form: HTMLFormElement): Record<string, string> {
+export function valuesOf(form: HTMLFormElement): Record<string, string> {
   const values: Record<string, string> = {};
   for (const [name, value] of new FormData(form)) if (typeof value === "string") values[name] = value;
   return values;

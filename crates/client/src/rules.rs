@@ -3,7 +3,7 @@
 use http::Method;
 use model::api::{
     ConditionCheck, ConditionCheckRequest, Rule, RuleCreate, RuleFiring, RuleFiringList, RuleList,
-    RuleReplayRequest, RuleReplayResponse, RuleReplayRun, RuleUpdate,
+    RuleReplayRequest, RuleReplayResponse, RuleReplayRun, RuleTest, RuleTestRequest, RuleUpdate,
 };
 use uuid::Uuid;
 
@@ -51,6 +51,11 @@ impl Client {
     /// Checks a condition: what is wrong with it and where, and how many objects it is true for.
     pub async fn check_condition(&self, check: &ConditionCheckRequest) -> Result<ConditionCheck, Error> {
         self.call(Call::new(Method::POST, &["v1", "conditions", "check"])?.json(check)?).await
+    }
+
+    /// Sends a test of a rule's action at once, and says what came of it.
+    pub async fn test_rule(&self, request: &RuleTestRequest) -> Result<RuleTest, Error> {
+        self.call(Call::new(Method::POST, &["v1", "rules", "test"])?.json(request)?).await
     }
 
     /// Replays a rule over the past of answers; a long history in the background.

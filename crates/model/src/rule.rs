@@ -90,8 +90,7 @@ impl Triggered<'_> {
 
     /// When it fired, to the minute.
     pub fn time(&self) -> String {
-        let text = self.at.to_string();
-        format!("{} {} UTC", self.at.date(), text.get(11..16).unwrap_or_default())
+        minute(self.at)
     }
 
     /// The default subject of an email about it.
@@ -142,6 +141,51 @@ impl Triggered<'_> {
         }
         text + "```"
     }
+}
+
+/// A test of a rule's action, for use in its message.
+#[derive(Clone, Copy, Debug)]
+pub struct ActionTest<'a> {
+    /// The rule's name.
+    pub rule_name: &'a str,
+    /// When it is sent.
+    pub at: Timestamp,
+}
+
+impl ActionTest<'_> {
+    /// The rule, on one line.
+    pub fn rule(&self) -> String {
+        shown(self.rule_name, MAX_NAME_SHOWN)
+    }
+
+    /// When it is sent, to the minute.
+    pub fn time(&self) -> String {
+        minute(self.at)
+    }
+
+    /// The message for a Slack incoming webhook, like [`Triggered::slack_message`].
+    pub fn slack_message(&self) -> Value {
+        let rule = escape(&self.rule());
+        let text = format!("*Test of {rule}*\nSomebody tested the action of this rule. It has not fired.");
+        json!({
+            "text": format!("Test of {rule}"),
+            "blocks": [
+                {"type": "section", "text": {"type": "mrkdwn", "text": text}},
+                {
+                    "type": "context",
+                    "elements": [{"type": "mrkdwn", "text": format!("Auspex · {}", self.time())}],
+                },
+            ],
+            "unfurl_links": false,
+            "unfurl_media": false,
+        })
+    }
+}
+
+/// An instant to the minute.
+fn minute(at: Timestamp) -> String {
+    let text = at.to_string();
+    format!("{} {} UTC", at.date(), text.get(11..16).unwrap_or_default())
 }
 
 fn value_line(answer: &Answer) -> String {

@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use service::{Clock, Random};
 use store::Store;
 
@@ -28,10 +28,32 @@ struct Arguments {
     command: Command,
 }
 
+#[derive(Args)]
+struct ServeArguments {
+    /// How many seconds ahead of the host's clock the service goes: for stories of the console that take days. In development
+    /// builds only.
+    #[cfg(debug_assertions)]
+    #[arg(long, hide = true, default_value_t = 0)]
+    clock_ahead_s: u64,
+}
+
+impl ServeArguments {
+    #[cfg(debug_assertions)]
+    fn clock(&self) -> Clock {
+        Clock::system_ahead(std::time::Duration::from_secs(self.clock_ahead_s))
+    }
+
+    #[cfg(not(debug_assertions))]
+    #[expect(clippy::unused_self, reason = "it has arguments in development builds only")]
+    fn clock(&self) -> Clock {
+        Clock::system()
+    }
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// Run the service until it receives SIGTERM or Ctrl-C.
-    Serve,
+    Serve(ServeArguments),
     /// Play a small marketplace story on a temporary database, through the real HTTP API, and show the answers.
     Demo(demo::Arguments),
     /// Send the events of a file to a running service; an interrupted import resumes, and no event is recorded twice.
@@ -119,7 +141,7 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     }
     let outcome = runtime.block_on(async {
         match command {
-            Command::Serve => Box::pin(serve(config)).await,
+            Command::Serve(arguments) => Box::pin(serve(config, arguments.clock())).await,
             Command::Migrate => migrate(&config).await,
             Command::Backup(arguments) => backup::back_up(&arguments, &config).await,
             Command::Restore(arguments) => backup::restore(&arguments, &config).await,
@@ -135,13 +157,13 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     outcome.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(config: Config) -> CommandResult {
+async fn serve(config: Config, clock: Clock) -> CommandResult {
     let database =
         if config.database_url.is_some() { "as configured".to_owned() } else { config.database_address() };
     let mail = config.smtp_url.is_none().then(|| config.data_dir.join("mail"));
     let stopping = serve::stop_signal()?;
     let _lock = assembly::lock_database(&config)?;
-    let server = Server::start(config, Clock::system(), Random::system()?).await?;
+    let server = Server::start(config, clock, Random::system()?).await?;
     print_welcome(server.public_url(), &database, mail.as_deref());
     stopping.await;
     if !server.stop().await {

@@ -236,6 +236,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(reviews::reopen))
         .routes(routes!(rules::list, rules::create))
         .routes(routes!(rules::read, rules::update, rules::delete))
+        .routes(routes!(rules::test))
         .routes(routes!(rules::replay))
         .routes(routes!(rules::read_replay))
         .routes(routes!(rules::firings))

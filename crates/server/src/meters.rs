@@ -124,6 +124,10 @@ fn describe() {
         ("auspex_analyses_total", "Analyses, by source (async, sync) and outcome."),
         ("auspex_analyzer_answers_total", "Questions sent to the analyzer, by outcome."),
         ("auspex_analyzer_throttled_total", "Calls that the analyzer refused because it is rate-limiting."),
+        (
+            "auspex_escalations_total",
+            "Answers that the first analyzer was unsure of, by what the second one made of them.",
+        ),
         ("auspex_object_cache_total", "Reads of objects, by whether they were cached (hit) or not (miss)."),
         ("auspex_webhook_deliveries_total", "Finished attempts to deliver webhooks, by outcome."),
         ("auspex_rule_firings_total", "Firings of rules, by action and status."),
@@ -136,6 +140,10 @@ fn describe() {
             "Total duration of transactions and reads, including retries, by name.",
         ),
         ("auspex_store_transaction_retries_total", "Transactions retried after a conflict, by name."),
+        (
+            "auspex_replica_reads_total",
+            "Reads that a replica may answer, by who answered, or why it did not.",
+        ),
         ("auspex_worker_panics_total", "Panics of background workers and their jobs, by worker."),
         ("auspex_sweep_failures_total", "Steps of sweeps that failed, by step."),
     ];
@@ -146,6 +154,11 @@ fn describe() {
         "auspex_clock_offset_seconds",
         Unit::Seconds,
         "How far the host's clock is ahead of the database's, or on SQLite of the service's own time."
+    );
+    describe_gauge!(
+        "auspex_replica_lag_seconds",
+        Unit::Seconds,
+        "For how long the replica has lacked something that the primary had written; at most 60."
     );
     let timed = [
         (

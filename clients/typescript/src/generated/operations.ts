@@ -67,6 +67,8 @@ import type {
   RuleReplay,
   RuleReplayRequest,
   RuleReplayRun,
+  RuleTest,
+  RuleTestRequest,
   RuleUpdate,
   Settings,
   SettingsUpdate,
@@ -133,6 +135,15 @@ export interface ListObjectsQuery {
   cursor?: string | undefined;
   /** Whether comparisons that would be skipped, and listed in `warnings`, are refused instead. */
   strict?: boolean | undefined;
+}
+
+/** What {@link Operations.getObject} takes. */
+export interface GetObjectQuery {
+  /**
+   * `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of its
+   * timeline.
+   */
+  include?: string | undefined;
 }
 
 /** What {@link Operations.countObjects} takes. */
@@ -236,6 +247,12 @@ export interface ListRuleFiringsQuery {
   limit?: number | undefined;
   /** `next_cursor` of the previous page; the other parameters must stay the same. */
   cursor?: string | undefined;
+}
+
+/** What {@link Operations.listWebhooks} takes. */
+export interface ListWebhooksQuery {
+  /** `health`: each endpoint says how it is doing. */
+  include?: string | undefined;
 }
 
 /** What {@link Operations.listWebhookDeliveries} takes. */
@@ -386,8 +403,8 @@ export abstract class Operations extends Caller {
   /**
    * Read an overview of the account.
    *
-   * Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Its cost
-   * does not grow with the number of objects.
+   * Counts, averages and shares of each signal, the types of objects, the ten riskiest objects, and what
+   * happened on the last days. Its cost does not grow with the number of objects.
    */
   getOverview(options?: RequestOptions): Promise<Overview> {
     return this.call({ method: "GET", path: ["v1", "overview"], repeatable: true }, options);
@@ -419,14 +436,15 @@ export abstract class Operations extends Caller {
    * Read an object's answers.
    *
    * The latest answer to each enabled signal; `pending` lists the signals without an answer yet. Cached for
-   * up to three seconds (`X-Cache`); writes through the same node are visible at once.
+   * up to three seconds (`X-Cache`), but for what `include` names; writes through the same node are visible
+   * at once.
    *
    * @param objectId Your own id for the object.
-   * @throws {@link BadRequestError} The id is invalid.
+   * @throws {@link BadRequestError} The id or a parameter is invalid.
    * @throws {@link NotFoundError} There is no such object.
    */
-  getObject(objectId: string, options?: RequestOptions): Promise<ObjectAnalysis> {
-    return this.call({ method: "GET", path: ["v1", "objects", objectId], repeatable: true }, options);
+  getObject(objectId: string, query: GetObjectQuery = {}, options?: RequestOptions): Promise<ObjectAnalysis> {
+    return this.call({ method: "GET", path: ["v1", "objects", objectId], query, repeatable: true }, options);
   }
 
   /**
@@ -1334,12 +1352,18 @@ export abstract class Operations extends Caller {
    * List the endpoints.
    *
    * Without their secrets.
+   *
+   * @throws {@link BadRequestError} A parameter is invalid.
    */
-  listWebhooks(options?: RequestOptions): Pager<WebhookEndpointList, WebhookEndpoint> {
+  listWebhooks(
+    query: ListWebhooksQuery = {},
+    options?: RequestOptions,
+  ): Pager<WebhookEndpointList, WebhookEndpoint> {
     return this.pages(
       {
         method: "GET",
         path: ["v1", "webhooks"],
+        query,
         repeatable: true,
         items: "webhooks",
       },
@@ -1597,6 +1621,23 @@ export abstract class Operations extends Caller {
    */
   updateRule(ruleId: string, body: RuleUpdate, options?: RequestOptions): Promise<Rule> {
     return this.call({ method: "PATCH", path: ["v1", "rules", ruleId], body, repeatable: false }, options);
+  }
+
+  /**
+   * Test the action of a rule.
+   *
+   * Sends a mail, a chat message or a delivery that says that it is a test, at once, and answers what the
+   * receiver said. Whether a rule is saved does not matter. A mail goes to nobody to whom a rule could not
+   * write, and a recipient who has to agree first is asked as when a rule fires. A webhook gets
+   * `endpoint.test`, which is retried like any delivery; the answer is about its first attempt. At most 20 an
+   * hour for an account, which count like the messages of rules.
+   *
+   * @throws {@link BadRequestError} The action is invalid, or it is a review, which sends nothing.
+   * @throws {@link ConflictError} The webhook endpoint is disabled.
+   * @throws {@link PayloadTooLargeError} The body is larger than 4 MiB.
+   */
+  testRule(body: RuleTestRequest, options?: RequestOptions): Promise<RuleTest> {
+    return this.call({ method: "POST", path: ["v1", "rules", "test"], body, repeatable: false }, options);
   }
 
   /**

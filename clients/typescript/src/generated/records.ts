@@ -82,6 +82,9 @@ export type ReviewStatus = "open" | "claimed" | "resolved";
 /** Whether a rule acts, or is only tried. */
 export type RuleMode = "live" | "shadow";
 
+/** What came of the test of an action. */
+export type RuleTestOutcome = "sent" | "refused" | "timed_out" | "unreachable" | "unconfirmed" | "waiting";
+
 /** A part of the API that a key may use. */
 export type Scope = "ingest" | "read" | "write" | "label" | "moderate" | "mcp";
 
@@ -836,6 +839,10 @@ export interface ObjectAnalysis {
   analysis: SignalResult[];
   /** Enabled signals without an answer yet. */
   pending: string[];
+  /** Its newest labels, up to 200, newest first; if `include` names them. */
+  labels?: Label[];
+  /** The first page of its timeline; if `include` names it. */
+  timeline?: Timeline;
 }
 
 /** A page of objects. */
@@ -906,6 +913,23 @@ export interface Overview {
   categories: CategoryCount[];
   /** The ten objects with the highest yes/no probabilities. */
   top_risk: RiskyObject[];
+  /**
+   * What happened on the last 14 days in UTC, today included, oldest first: from the first of them on which
+   * something did.
+   */
+  days: OverviewDay[];
+}
+
+/** What happened on a day. */
+export interface OverviewDay {
+  /** The day, in UTC. */
+  date: string;
+  /** Objects that were first seen. */
+  objects: number;
+  /** Objects that an analysis flagged: a yes/no probability of 0.8 or more, and none before. */
+  flagged: number;
+  /** How often rules fired, in shadow too. */
+  firings: number;
 }
 
 /** Events to be analyzed on their own. */
@@ -1291,6 +1315,28 @@ export interface RuleReplayRun {
   to?: string;
   /** Whether all analyses of that time are still kept. */
   complete?: boolean;
+}
+
+/** The test of an action. */
+export interface RuleTest {
+  /** What came of it. */
+  outcome: RuleTestOutcome;
+  /** The status with which the receiver answered: of HTTP, or of SMTP where it was refused. */
+  status_code?: number;
+  /** The error, or a short note of success. */
+  detail?: string;
+  /** The delivery of a webhook. */
+  delivery_id?: string;
+}
+
+/** An action to be tested. */
+export interface RuleTestRequest {
+  /** What the message calls the rule, up to 200 characters. */
+  name?: string | null | undefined;
+  /** The action. A `review` sends nothing, so it cannot be tested. */
+  action_type: ActionType;
+  /** The settings of the action, as for a new rule. */
+  action_config: Record<string, unknown>;
 }
 
 /** The payload of `rule.triggered`. */
@@ -1916,6 +1962,8 @@ export interface WebhookEndpoint {
   created_at: string;
   /** When it was last edited. */
   updated_at: string;
+  /** How it is doing; in a list whose `include` names it. */
+  health?: WebhookHealth;
 }
 
 /** A new endpoint. */

@@ -25,6 +25,14 @@ function labelSpace({ x, formatX }: { x: number[]; formatX: (value: number) => s
   return Math.max(50, longest * 7 + 16);
 }
 
+/** Bars stand around their value of x: the first and the last need half a step beside it. */
+function xRange({ x, series }: ChartProps): uPlot.Range.Function | undefined {
+  const steps = x.slice(1).map((value, index) => value - (x[index] ?? value));
+  if (steps.length === 0 || !series.some(({ kind }) => kind === "bars")) return undefined;
+  const half = Math.min(...steps) / 2;
+  return (_, min, max) => [min - half, max + half];
+}
+
 const BOUND: uPlot.Series = { class: styles.bound, stroke: "transparent", width: 0, points: { show: false } };
 
 function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: number) => string }): uPlot {
@@ -44,7 +52,7 @@ function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: nu
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
       cursor: { y: false },
       legend: { show: props.series.length > 1 },
-      scales: { x: { time: props.time ?? false }, y: props.yRange ? { range: props.yRange } : {} },
+      scales: { x: { time: props.time ?? false, range: xRange(props) }, y: props.yRange ? { range: props.yRange } : {} },
       axes: [
         { ...axis, space: labelSpace(props), values: (_, values) => values.map(props.formatX) },
         { ...axis, size: 64, values: (_, values) => values.map(props.format) },

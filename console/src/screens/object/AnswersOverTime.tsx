@@ -9,6 +9,7 @@ import { SelectField } from "../../parts/Field";
 import { Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { percent, plural, timeZone } from "../../parts/Values";
+import { WhenSeen } from "../../parts/WhenSeen";
 import styles from "./Object.module.css";
 
 type Records = readonly Schemas["AnalysisRecord"][];
@@ -26,7 +27,9 @@ export function AnswersOverTime({ objectId, signals, answered }: { objectId: str
       <div className={styles.pick}>
         <SelectField name="signal" label="Signal" options={options.map(({ key }) => ({ id: key, label: key }))} value={signal.key} onChange={setPicked} />
       </div>
-      <Past objectId={objectId} signal={signal} />
+      <WhenSeen placeholder={<Skeleton lines={5} />}>
+        <Past objectId={objectId} signal={signal} />
+      </WhenSeen>
     </Section>
   );
 }

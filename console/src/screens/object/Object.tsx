@@ -6,7 +6,7 @@ import { useMemo, useState } from "react";
 import { api, take, type Schemas } from "../../api/client";
 import { sentenceOf } from "../../api/error";
 import { explanationQuery, type Explanation } from "../../api/explanations";
-import { objectQuery } from "../../api/objects";
+import { objectQuery, wholeObjectQuery } from "../../api/objects";
 import { signalsQuery } from "../../api/queries";
 import { queries, useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
@@ -53,7 +53,7 @@ export default function ObjectScreen() {
 }
 
 function OneObject({ objectId }: { objectId: string }) {
-  const [{ data: object }, { data: signals }] = useSuspenseQueries({ queries: [{ ...objectQuery(objectId), refetchInterval: pendingInterval }, signalsQuery] });
+  const [{ data: object }, { data: signals }] = useSuspenseQueries({ queries: [{ ...wholeObjectQuery(objectId), refetchInterval: pendingInterval }, signalsQuery] });
   const [dialog, setDialog] = useState<Dialogs>("");
   const [explained, setExplained] = useState<string>();
   const explanation = useQuery({ ...explanationQuery(objectId, explained ?? ""), enabled: explained !== undefined });

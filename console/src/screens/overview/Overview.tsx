@@ -1,6 +1,5 @@
 // What is going on, and what changed since yesterday. Every number leads to its list.
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import type { ReactNode } from "react";
 
 import { api, take, type Schemas } from "../../api/client";
 import { useMay, useMe } from "../../api/session";
@@ -16,22 +15,18 @@ import { absoluteTime, compact, count, moneyOfMicros, percent, plural } from "..
 import styles from "./Overview.module.css";
 
 const REFRESH_MS = 15_000;
-const DAY_MS = 86_400_000;
+const DAY_S = 86_400;
+/** The overview has as many days, if something happened on the first of them; the chart always has. */
+const DAYS = 14;
 const UTC_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 const overviewQuery = { queryKey: ["overview"], queryFn: () => take(api.GET("/v1/overview")), refetchInterval: REFRESH_MS };
-const firingsQuery = {
-  queryKey: ["firings", "newest"],
-  queryFn: () => take(api.GET("/v1/rule_firings", { params: { query: { limit: 200 } } })),
-  refetchInterval: REFRESH_MS,
-};
 const usageQuery = { queryKey: ["usage", "30 days"], queryFn: () => take(api.GET("/v1/usage")), refetchInterval: 4 * REFRESH_MS };
 
 export default function Overview() {
   const me = useMe();
   const may = useMay();
   const { data: overview } = useSuspenseQuery(overviewQuery);
-  const { data: firings } = useSuspenseQuery(firingsQuery);
   const usage = useQuery({ ...usageQuery, enabled: may("money.read") });
   return (
     <Screen title="Overview" about={`${me.tenant_name}, as of now. “Today” is the day in UTC.`}>
@@ -43,7 +38,7 @@ export default function Overview() {
           An owner has asked to delete this account. Everything in it is deleted on {absoluteTime(me.deletes_at)}; until then every owner can <Link to="/console/account">take that back under Account</Link>.
         </Notice>
       )}
-      <Figures overview={overview} firings={firings} usage={usage.data} />
+      <Figures overview={overview} usage={usage.data} />
       {overview.objects === 0 ? (
         <Section>
           <Empty icon="start" title="No objects yet" action={<Link to="/console/first-steps" kind="primary">First steps</Link>}>
@@ -56,14 +51,17 @@ export default function Overview() {
             <TopRisk overview={overview} />
             <Signals overview={overview} />
           </Columns>
-          {usage.data && <Analyses usage={usage.data} />}
+          <Columns>
+            <Firings overview={overview} />
+            {usage.data && <Analyses usage={usage.data} />}
+          </Columns>
         </>
       )}
     </Screen>
   );
 }
 
-function Figure({ name, value, change, to, search }: { name: string; value: string; change?: ReactNode; to: string; search?: Record<string, string> }) {
+function Figure({ name, value, change, to, search }: { name: string; value: string; change: readonly string[]; to: string; search?: Record<string, string> }) {
   return (
     <li className={styles.figure}>
       <span className={styles.name}>
@@ -72,34 +70,48 @@ function Figure({ name, value, change, to, search }: { name: string; value: stri
         </Link>
       </span>
       <span className={styles.value}>{value}</span>
-      <span className={styles.change}>{change}</span>
+      {change.map((line) => (
+        <span key={line} className={styles.change}>
+          {line}
+        </span>
+      ))}
     </li>
   );
 }
 
-/** How often rules fired in the last 24 hours and in the 24 before, as far as the newest firings tell. */
-function firedOn({ firings, next_cursor }: Schemas["RuleFiringList"]): { today: string; before: string } {
-  const days = firings.map(({ fired_at }) => Math.floor((Date.now() - Date.parse(fired_at)) / DAY_MS));
-  const [today, before] = [days.filter((day) => day < 1).length, days.filter((day) => day === 1).length];
-  const reachesBack = next_cursor === undefined;
-  if (today === firings.length && !reachesBack) return { today: `${count(today)}+`, before: "not known how many" };
-  return { today: count(today), before: `${count(before)}${today + before === firings.length && !reachesBack ? "+" : ""}` };
+/** What happened today, and yesterday; nothing of a day before the first that is known. */
+function changeOf(days: Schemas["Overview"]["days"], of: (day: Schemas["OverviewDay"]) => number): { today: number; yesterday: string } {
+  const [yesterday, today] = days.length > 1 ? days.slice(-2) : [undefined, days.at(-1)];
+  return { today: today ? of(today) : 0, yesterday: yesterday ? `${compact(of(yesterday))} yesterday` : "nothing known of yesterday" };
 }
 
-function Figures({ overview, firings, usage }: { overview: Schemas["Overview"]; firings: Schemas["RuleFiringList"]; usage: Schemas["Usage"] | undefined }) {
-  const fired = firedOn(firings);
+function Figures({ overview, usage }: { overview: Schemas["Overview"]; usage: Schemas["Usage"] | undefined }) {
+  const seen = changeOf(overview.days, (day) => day.objects);
+  const flagged = changeOf(overview.days, (day) => day.flagged);
+  const fired = changeOf(overview.days, (day) => day.firings);
   const [yesterday, today] = usage?.series.slice(-2) ?? [];
   return (
     <ul className={styles.figures} aria-label="Figures">
-      <Figure name="Objects" value={compact(overview.objects)} change={`${percent(overview.analyzed_pct)} analyzed`} to="/console/explore" />
-      <Figure name="Flagged" value={compact(overview.flagged)} change="80 % or more on a yes/no signal" to="/console/explore" search={{ sort: "flagged" }} />
-      <Figure name="Events" value={compact(overview.events_today)} change={`in the last 24 hours, ${compact(overview.events_yesterday)} in the 24 before`} to="/console/explore" search={{ sort: "recent" }} />
-      <Figure name="Rules fired" value={fired.today} change={`in the last 24 hours, ${fired.before} in the 24 before`} to="/console/rules" search={{ tab: "firings" }} />
+      <Figure
+        name="Objects"
+        value={compact(overview.objects)}
+        change={[`${compact(seen.today)} new today, ${seen.yesterday}`, `${percent(overview.analyzed_pct)} analyzed`]}
+        to="/console/explore"
+      />
+      <Figure
+        name="Flagged"
+        value={compact(overview.flagged)}
+        change={[`${compact(flagged.today)} new today, ${flagged.yesterday}`, "80\u00a0% or more on a yes/no signal"]}
+        to="/console/explore"
+        search={{ sort: "flagged" }}
+      />
+      <Figure name="Events" value={compact(overview.events_today)} change={[`in the last 24 hours, ${compact(overview.events_yesterday)} in the 24 before`]} to="/console/explore" search={{ sort: "recent" }} />
+      <Figure name="Rules fired today" value={compact(fired.today)} change={[fired.yesterday]} to="/console/rules" search={{ tab: "firings" }} />
       {today && yesterday && (
-        <Figure name="Analyses today" value={compact(today.analyses)} change={`${compact(yesterday.analyses)} yesterday`} to="/console/billing" />
+        <Figure name="Analyses today" value={compact(today.analyses)} change={[`${compact(yesterday.analyses)} yesterday`]} to="/console/billing" />
       )}
       {today && yesterday && (
-        <Figure name="Spent today" value={moneyOfMicros(today.spend_micros)} change={`${moneyOfMicros(yesterday.spend_micros)} yesterday`} to="/console/billing" />
+        <Figure name="Spent today" value={moneyOfMicros(today.spend_micros)} change={[`${moneyOfMicros(yesterday.spend_micros)} yesterday`]} to="/console/billing" />
       )}
     </ul>
   );
@@ -150,10 +162,34 @@ function Average({ summary }: { summary: Schemas["SignalSummary"] }) {
   return <AnswerInline label={summary.key} answer={{ type: "choice", choice: likeliest[0], probabilities: { [likeliest[0]]: likeliest[1] / total } }} />;
 }
 
-function Analyses({ usage }: { usage: Schemas["Usage"] }) {
-  const x = usage.series.map((day) => Date.parse(`${day.date}T00:00:00Z`) / 1000);
+function Firings({ overview }: { overview: Schemas["Overview"] }) {
+  const { days } = overview;
+  const known = days.map(secondsOf);
+  const unknown = Math.max(0, DAYS - known.length);
+  const before = Array.from({ length: unknown }, (_, index) => (known[0] ?? 0) - (unknown - index) * DAY_S);
+  const total = days.reduce((sum, day) => sum + day.firings, 0);
   return (
-    <Section title="Analyses">
+    <Section title="Firings" about="How often rules fired, in shadow too." actions={<Link to="/console/rules" search={{ tab: "firings" }}>All</Link>}>
+      <Chart
+        title={`Firings by UTC day, ${plural(total, "firing")} in ${plural(days.length, "day")}`}
+        x={[...before, ...known]}
+        xName="Day (UTC)"
+        time
+        format={count}
+        formatX={(seconds) => UTC_DAY.format(seconds * 1000)}
+        series={[{ name: "Firings", kind: "bars", values: [...before.map(() => null), ...days.map((day) => day.firings)] }]}
+        height={180}
+      />
+    </Section>
+  );
+}
+
+const secondsOf = ({ date }: { date: string }): number => Date.parse(`${date}T00:00:00Z`) / 1000;
+
+function Analyses({ usage }: { usage: Schemas["Usage"] }) {
+  const x = usage.series.map(secondsOf);
+  return (
+    <Section title="Analyses" about="How often objects were analyzed.">
       <Chart
         title={`Analyses by UTC day, ${plural(usage.totals.analyses, "analysis", "analyses")} in ${usage.series.length} days`}
         x={x}

@@ -3,11 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
 import { api, take, type Schemas } from "../../api/client";
-import { useMay } from "../../api/session";
 import { Checkbox, SelectField, TextField } from "../../parts/Field";
 import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
-import { EndpointTest } from "../webhooks/EndpointTest";
 import type { ActionType } from "./queries";
 import styles from "./Rules.module.css";
 
@@ -37,7 +35,6 @@ export function ActionFields({ type, config, endpoints, signals, reviewed, onRev
 
 function EndpointField({ endpoints, chosen }: { endpoints: Props["endpoints"]; chosen: string | undefined }) {
   const [selected, setSelected] = useState(chosen);
-  const canWrite = useMay()("webhooks.write");
   const endpoint = endpoints.find(({ id }) => id === selected) ?? endpoints[0];
   if (endpoints.length === 0) {
     return (
@@ -47,12 +44,7 @@ function EndpointField({ endpoints, chosen }: { endpoints: Props["endpoints"]; c
     );
   }
   const options = endpoints.map((endpoint) => ({ id: endpoint.id, label: endpoint.url, hint: [endpoint.description, endpoint.enabled ? "" : "disabled"].filter(Boolean).join(", ") }));
-  return (
-    <>
-      <SelectField name="endpoint_id" label="Endpoint" options={options} value={endpoint?.id} onChange={setSelected} isRequired />
-      {endpoint && canWrite && <EndpointTest key={endpoint.id} endpoint={endpoint} />}
-    </>
-  );
+  return <SelectField name="endpoint_id" label="Endpoint" options={options} value={endpoint?.id} onChange={setSelected} isRequired />;
 }
 
 function ReviewFields({ config, signals, reviewed, onReviewed }: Pick<Props, "config" | "signals" | "reviewed" | "onReviewed">) {

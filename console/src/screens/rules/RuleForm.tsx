@@ -9,8 +9,9 @@ import { ChoiceField, SelectField, TextField } from "../../parts/Field";
 import { Form } from "../../parts/Form";
 import { Notice } from "../../parts/Notice";
 import { Columns, Section } from "../../parts/Screen";
-import { ACTIONS, configOf, cooldownText } from "./action";
+import { ACTIONS, configOf, cooldownText, withoutPrefix } from "./action";
 import { ActionFields } from "./ActionFields";
+import { ActionTest } from "./ActionTest";
 import type { ActionType, Rule } from "./queries";
 import { ReplayPanel } from "./ReplayPanel";
 import styles from "./Rules.module.css";
@@ -70,8 +71,9 @@ export function RuleForm({ rule, start = "", canWrite, onSave }: Props) {
             onChange={(value) => setCooldown(Number(value))}
           />
           <ChoiceField name="action" label="Action" options={ACTIONS} value={type} onChange={(value) => setType(value as ActionType)} />
-          <div className={styles.action} key={type}>
-            <ActionFields type={type} config={config} endpoints={endpoints} signals={signals} reviewed={reviewed} onReviewed={setReviewed} />
+          <div className={styles.action}>
+            <ActionFields key={type} type={type} config={config} endpoints={endpoints} signals={signals} reviewed={reviewed} onReviewed={setReviewed} />
+            {canWrite && type !== "review" && !(type === "webhook" && endpoints.length === 0) && <ActionTest type={type} />}
           </div>
           <ChoiceField name="mode" label="Mode" options={MODES} value={mode} onChange={setMode} />
           {!canWrite && <Notice>An admin or an owner can save rules. You can try conditions and replay them.</Notice>}
@@ -82,8 +84,7 @@ export function RuleForm({ rule, start = "", canWrite, onSave }: Props) {
   );
 }
 
-/** Takes `action_config.` off an error's field, so that it stands beside the field that it is about. */
+/** An error of the action stands beside the field that it is about. */
 function asFormField(error: unknown): never {
-  if (error instanceof Error && error.message.startsWith("action_config.")) error.message = error.message.slice("action_config.".length);
-  throw error;
+  throw withoutPrefix(error);
 }

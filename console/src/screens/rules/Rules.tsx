@@ -1,5 +1,5 @@
 // Every rule: what it waits for, what it does, whether it acts or is only tried, and how often it fired; and the firings of all of them.
-import { useSuspenseQueries } from "@tanstack/react-query";
+import { useQuery, useSuspenseQueries } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 
 import { endpointsQuery, rulesQuery } from "../../api/queries";
@@ -21,7 +21,8 @@ const DAY_MS = 86_400_000;
 
 export default function Rules() {
   const { tab = "rules" } = useSearch({ strict: false }) as { tab?: string };
-  const [{ data: rules }, { data: endpoints }, { data: firings }] = useSuspenseQueries({ queries: [rulesQuery, endpointsQuery, newestFiringsQuery] });
+  const [{ data: rules }, { data: firings }] = useSuspenseQueries({ queries: [rulesQuery, newestFiringsQuery] });
+  const endpoints = useQuery({ ...endpointsQuery, enabled: rules.some(({ action_type }) => action_type === "webhook") }).data;
   const navigate = useNavigate();
   const create = useMay()("rules.write") && (
     <Link to="/console/rules/new-rule" kind="primary" icon="plus">

@@ -18,11 +18,18 @@ export function configOf(type: ActionType, values: Record<string, string>, signa
   return { queue: text("queue") ?? "", signals: signals.length > 0 ? [...signals] : undefined };
 }
 
+/** Takes `action_config.` off an error's field: in the form, the field is called what comes after. */
+export function withoutPrefix(error: unknown): unknown {
+  if (error instanceof Error && error.message.startsWith("action_config.")) error.message = error.message.slice("action_config.".length);
+  return error;
+}
+
 /** What the rule does, in a few words. */
-export function actionText({ action_type, action_config }: Rule, endpoints: readonly Schemas["WebhookEndpoint"][]): string {
+export function actionText({ action_type, action_config }: Rule, endpoints: readonly Schemas["WebhookEndpoint"][] | undefined): string {
   if (action_type === "email") return `Email to ${action_config.to}`;
   if (action_type === "slack") return "Slack message";
   if (action_type === "review") return `Review in ${action_config.queue}`;
+  if (!endpoints) return "Webhook";
   const endpoint = endpoints.find((candidate) => candidate.id === action_config.endpoint_id);
   return endpoint ? `Webhook to ${new URL(endpoint.url).host}` : "Webhook to a deleted endpoint";
 }

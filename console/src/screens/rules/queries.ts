@@ -10,6 +10,7 @@ export type Firing = Schemas["RuleFiring"];
 export type Replay = Schemas["RuleReplay"];
 export type ReplayRun = Schemas["RuleReplayRun"];
 export type ActionType = Schemas["ActionType"];
+export type RuleTest = Schemas["RuleTest"];
 
 const FIRINGS_MS = 5000;
 
@@ -47,6 +48,10 @@ export async function deleteRule(id: string): Promise<void> {
   await take(api.DELETE("/v1/rules/{rule_id}", { params: { path: { rule_id: id } } }));
   await changed();
 }
+
+/** Sends a test of an action, and waits for what comes of it. */
+export const testAction = (name: string | undefined, type: ActionType, config: Schemas["ActionConfig"]): Promise<RuleTest> =>
+  take(api.POST("/v1/rules/test", { body: { name, action_type: type, action_config: config as never } }));
 
 /** Replays a rule. A long past is a run in the background, which has an id. */
 export const replay = (when: string, cooldownSeconds: number, from: string | undefined): Promise<Replay | ReplayRun> =>

@@ -13,9 +13,13 @@ import { Empty } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
 import { textOf } from "../../parts/text";
 import { moneyOfMicros, percent, plural } from "../../parts/Values";
+import { WhenSeen } from "../../parts/WhenSeen";
 import { typeName } from "./definition";
 import { distributionQuery, qualityQuery, type Signal } from "./queries";
 import styles from "./Signals.module.css";
+
+/** What stands in for figures that are on their way. */
+const BONE = <span className={styles.bone} aria-hidden="true" />;
 
 export const signalPath = (key: string): string => `/console/signals/${key}`;
 
@@ -57,8 +61,8 @@ function columnsOf(rules: readonly Rule[], price: ((key: string) => number) | un
   const columns: ColumnOf<Signal>[] = [
     { id: "key", name: "Signal", long: true, sort: (signal) => signal.key, cell: (signal) => <Named signal={signal} /> },
     { id: "type", name: "Type", sort: (signal) => typeName(signal.type), cell: (signal) => <span className={styles.nowrap}>{typeName(signal.type)}</span>, optional: true },
-    { id: "answers", name: "Answers now", cell: (signal) => <Answers signal={signal} /> },
-    { id: "quality", name: "Quality", cell: (signal) => <Quality signal={signal} />, optional: true },
+    { id: "answers", name: "Answers now", cell: (signal) => <WhenSeen placeholder={BONE}><Answers signal={signal} /></WhenSeen> },
+    { id: "quality", name: "Quality", cell: (signal) => <WhenSeen placeholder={BONE}><Quality signal={signal} /></WhenSeen>, optional: true },
     { id: "rules", name: "Read by", cell: (signal) => <Readers rules={rulesReading(signal.key, rules)} />, optional: true },
   ];
   if (price) columns.push({ id: "price", name: "Price a month", numeric: true, sort: (signal) => price(signal.key), cell: (signal) => moneyOfMicros(price(signal.key)) });
@@ -82,14 +86,14 @@ export function Answers({ signal }: { signal: Signal }) {
   const distribution = useQuery({ ...distributionQuery(signal.key), enabled: signal.enabled });
   if (!signal.enabled) return <span className={styles.soft}>hidden</span>;
   if (distribution.error) return <span className={styles.soft}>not available</span>;
-  return distribution.data ? <Sparkline distribution={distribution.data} label={`Answers to ${signal.key}`} /> : <span className={styles.bone} aria-hidden="true" />;
+  return distribution.data ? <Sparkline distribution={distribution.data} label={`Answers to ${signal.key}`} /> : BONE;
 }
 
 /** How good the answers are, in one figure with its interval. */
 function Quality({ signal }: { signal: Signal }) {
   const { data, error } = useQuery(qualityQuery(signal.key));
   if (error) return <span className={styles.soft}>not available</span>;
-  if (!data) return <span className={styles.bone} aria-hidden="true" />;
+  if (!data) return BONE;
   if (!data.accuracy) return <span className={`${styles.soft} ${styles.nowrap}`}>{data.labels === 0 ? "no labels" : `${plural(data.needs ?? 0, "more label")} needed`}</span>;
   return (
     <span>

@@ -63,7 +63,7 @@ function Opened({ endpoint }: { endpoint: EndpointRecord }) {
 }
 
 function Doing({ endpoint }: { endpoint: EndpointRecord }) {
-  const { data: health } = useQuery(healthQuery(endpoint, "alone"));
+  const { data: health } = useQuery(healthQuery(endpoint));
   return health ? <EndpointHealthFacts health={health} /> : null;
 }
 

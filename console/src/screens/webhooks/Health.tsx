@@ -1,11 +1,8 @@
 // How an endpoint does, by what the service says: in short in a list, in full on its own screen.
-import { useQuery } from "@tanstack/react-query";
-
-import { sentenceOf } from "../../api/error";
 import { Badge } from "../../parts/Notice";
 import { Facts } from "../../parts/Screen";
 import { absoluteTime, count, percent, plural } from "../../parts/Values";
-import { healthQuery, type Endpoint, type WebhookHealth } from "./queries";
+import type { WebhookHealth } from "./queries";
 import styles from "./Webhooks.module.css";
 
 const STATES = {
@@ -23,10 +20,7 @@ const took = (milliseconds: number) => (milliseconds < 1000 ? `${milliseconds} m
 const stateOf = ({ state, resting_until }: WebhookHealth): string => (state === "resting" && resting_until ? `resting until ${absoluteTime(resting_until)}` : STATES[state].name);
 
 /** The health of an endpoint in one line. */
-export function HealthOf({ endpoint }: { endpoint: Endpoint }) {
-  const { data: health, error } = useQuery(healthQuery(endpoint, "in a list"));
-  if (error) return <span className={styles.soft}>{sentenceOf(error)}</span>;
-  if (!health) return <span className={styles.soft}>asking</span>;
+export function HealthInLine({ health }: { health: WebhookHealth }) {
   const ended = health.delivered + health.dead;
   const figures = [
     ended > 0 && `${count(health.delivered)} of ${plural(ended, "delivery", "deliveries")} taken`,

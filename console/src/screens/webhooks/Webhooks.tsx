@@ -3,7 +3,6 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useRef, useState } from "react";
 
-import { endpointsQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
@@ -17,8 +16,8 @@ import { LeaveDialog } from "../../parts/Unsaved";
 import { Deliveries } from "./Deliveries";
 import { endpointPath } from "./endpoint-path";
 import { EndpointForm } from "./EndpointForm";
-import { HealthOf } from "./Health";
-import { createEndpoint, type Endpoint, type EndpointSecret } from "./queries";
+import { HealthInLine } from "./Health";
+import { createEndpoint, doingQuery, type Endpoint, type EndpointSecret } from "./queries";
 import { SecretDialog } from "./SecretDialog";
 import { Verification } from "./Verification";
 import styles from "./Webhooks.module.css";
@@ -77,7 +76,7 @@ function NewEndpoint({ isOpen, onClose, onMade }: { isOpen: boolean; onClose: ()
 }
 
 function Endpoints({ create }: { create: React.ReactNode }) {
-  const { data: endpoints } = useSuspenseQuery(endpointsQuery);
+  const { data: endpoints } = useSuspenseQuery(doingQuery);
   const navigate = useNavigate();
   return (
     <Section flush>
@@ -117,5 +116,5 @@ const COLUMNS: ColumnOf<Endpoint>[] = [
   },
   { id: "state", name: "State", cell: (endpoint) => <EndpointState endpoint={endpoint} /> },
   { id: "events", name: "Events", optional: true, cell: (endpoint) => <code>{endpoint.events.join(", ")}</code> },
-  { id: "health", name: "Health", cell: (endpoint) => <HealthOf endpoint={endpoint} /> },
+  { id: "health", name: "Health", cell: ({ health }) => health && <HealthInLine health={health} /> },
 ];

@@ -43,18 +43,25 @@ export const deliveriesQuery = ({ status, endpointId }: Filter) =>
 /** In a list, which may have many of them. */
 const LISTED_MS = 15_000;
 
+/** All endpoints with how they are doing; under the key of deliveries, since each changes that. Asked again while something waits for one that is called. */
+export const doingQuery = queryOptions({
+  queryKey: [...DELIVERIES, "health"],
+  queryFn: async ({ signal }) => (await take(api.GET("/v1/webhooks", { params: { query: { include: "health" } }, signal }))).webhooks,
+  refetchInterval: (query) => (query.state.data?.some(({ enabled, health }) => enabled && (health?.waiting ?? 0) > 0) ? LISTED_MS : false),
+});
+
 /**
- * How an endpoint is doing; under the key of deliveries, since each changes it. Asked again while something waits for it, but not while it is
- * disabled: until somebody enables it, what waits for it stays.
+ * How one endpoint is doing. Asked again while something waits for it, but not while it is disabled: until somebody enables it, what waits for it
+ * stays.
  */
-export const healthQuery = ({ id, enabled }: Pick<Endpoint, "id" | "enabled">, where: "in a list" | "alone") =>
+export const healthQuery = ({ id, enabled }: Pick<Endpoint, "id" | "enabled">) =>
   queryOptions({
     queryKey: [...DELIVERIES, "health", id],
     queryFn: ({ signal }) => take(api.GET("/v1/webhooks/{endpoint_id}/health", { params: { path: { endpoint_id: id } }, signal })),
-    refetchInterval: (query) => (enabled && query.state.data && query.state.data.waiting > 0 ? (where === "alone" ? MOVING_MS : LISTED_MS) : false),
+    refetchInterval: (query) => (enabled && query.state.data && query.state.data.waiting > 0 ? MOVING_MS : false),
   });
 
-const endpointsChanged = () => queries.invalidateQueries({ queryKey: endpointsQuery.queryKey });
+const endpointsChanged = () => Promise.all([queries.invalidateQueries({ queryKey: endpointsQuery.queryKey }), queries.invalidateQueries({ queryKey: doingQuery.queryKey })]);
 const deliveriesChanged = () => queries.invalidateQueries({ queryKey: DELIVERIES });
 
 export async function createEndpoint(body: Schemas["WebhookEndpointCreate"]): Promise<EndpointSecret> {
@@ -81,24 +88,6 @@ export async function sendTest(id: string): Promise<Delivery> {
   await deliveriesChanged();
   return sent;
 }
-
-const TEST_MS = 700;
-const MOST_TRIES = 60;
-
-/** A test that was sent, asked for again until its first attempt is over, but not for ever. */
-export const testQuery = (endpointId: string, deliveryId: string) =>
-  queryOptions({
-    queryKey: [...DELIVERIES, "test", deliveryId],
-    queryFn: async ({ client, queryKey }) => {
-      const { deliveries } = await take(api.GET("/v1/webhook_deliveries", { params: { query: { endpoint_id: endpointId, limit: PAGE } } }));
-      const delivery = deliveries.find(({ id }) => id === deliveryId);
-      const outcome = delivery && !isMoving(delivery) ? delivery : undefined;
-      return { outcome, isLastTry: triesOf(client.getQueryState(queryKey)) + 1 >= MOST_TRIES };
-    },
-    refetchInterval: ({ state }) => (state.data?.outcome || triesOf(state) >= MOST_TRIES ? false : TEST_MS),
-  });
-
-const triesOf = (state?: { dataUpdateCount: number; errorUpdateCount: number }): number => (state ? state.dataUpdateCount + state.errorUpdateCount : 0);
 
 export async function replayDelivery(id: string): Promise<void> {
   await replayOne(id);

@@ -5,8 +5,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use crate::api::{Label, Timeline};
 use crate::record::object_only;
-use crate::{Answer, AnswerValue, CompactedState, RawAnswer, SignalType, Timestamp};
+use crate::{Answer, AnswerValue, CompactedState, Date, RawAnswer, SignalType, Timestamp};
 
 /// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -248,7 +249,7 @@ impl From<SignalResult> for Answer {
 }
 
 /// An object with its answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ObjectAnalysis {
     /// The object's id.
     pub object_id: String,
@@ -264,6 +265,14 @@ pub struct ObjectAnalysis {
     pub analysis: Vec<SignalResult>,
     /// Enabled signals without an answer yet.
     pub pending: Vec<String>,
+    /// Its newest labels, up to 200, newest first; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub labels: Option<Vec<Label>>,
+    /// The first page of its timeline; if `include` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub timeline: Option<Timeline>,
 }
 
 /// An object in a list.
@@ -351,6 +360,23 @@ pub struct Overview {
     pub categories: Vec<CategoryCount>,
     /// The ten objects with the highest yes/no probabilities.
     pub top_risk: Vec<RiskyObject>,
+    /// What happened on the last 14 days in UTC, today included, oldest first: from the first of them on which something did.
+    #[serde(default)]
+    #[schema(required = true, max_items = 14)]
+    pub days: Vec<OverviewDay>,
+}
+
+/// What happened on a day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OverviewDay {
+    /// The day, in UTC.
+    pub date: Date,
+    /// Objects that were first seen.
+    pub objects: i64,
+    /// Objects that an analysis flagged: a yes/no probability of 0.8 or more, and none before.
+    pub flagged: i64,
+    /// How often rules fired, in shadow too.
+    pub firings: i64,
 }
 
 /// A signal at a glance.

@@ -226,6 +226,62 @@ pub struct RuleUpdate {
     pub cooldown_seconds: Option<i64>,
 }
 
+/// An action to be tested.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(example = json!({
+    "name": "Likely scammers",
+    "action_type": "slack",
+    "action_config": {"webhook_url": "https://hooks.slack.com/services/T000/B000/XXXX"}
+}))]
+pub struct RuleTestRequest {
+    /// What the message calls the rule, up to 200 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 200)]
+    pub name: Option<String>,
+    /// The action. A `review` sends nothing, so it cannot be tested.
+    pub action_type: ActionType,
+    /// The settings of the action, as for a new rule.
+    #[schema(value_type = Object)]
+    pub action_config: Map<String, Value>,
+}
+
+/// What came of the test of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleTestOutcome {
+    /// The receiver took the message. Of an email, this is the mail server.
+    Sent,
+    /// The receiver answered that it does not take it.
+    Refused,
+    /// The receiver did not answer in time.
+    TimedOut,
+    /// The receiver could not be reached, or the connection broke.
+    Unreachable,
+    /// Nothing was sent, because the recipient of the email has not agreed to it.
+    Unconfirmed,
+    /// No attempt at the delivery has ended yet; its status says what becomes of it.
+    Waiting,
+}
+
+/// The test of an action.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RuleTest {
+    /// What came of it.
+    pub outcome: RuleTestOutcome,
+    /// The status with which the receiver answered: of HTTP, or of SMTP where it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub status_code: Option<i64>,
+    /// The error, or a short note of success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub detail: Option<String>,
+    /// The delivery of a webhook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub delivery_id: Option<Uuid>,
+}
+
 /// The rules of an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RuleList {

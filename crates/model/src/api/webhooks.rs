@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::{Answer, TenantId, Timestamp};
 
 /// A registered URL that gets deliveries, without its secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpoint {
     /// Its id.
     pub id: Uuid,
@@ -34,10 +34,14 @@ pub struct WebhookEndpoint {
     pub created_at: Timestamp,
     /// When it was last edited.
     pub updated_at: Timestamp,
+    /// How it is doing; in a list whose `include` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub health: Option<WebhookHealth>,
 }
 
 /// The endpoints of an account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpointList {
     /// The endpoints, oldest first.
     pub webhooks: Vec<WebhookEndpoint>,
@@ -91,7 +95,7 @@ pub struct WebhookEndpointUpdate {
 }
 
 /// An endpoint with its signing secret, which is shown only once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WebhookEndpointSecret {
     /// The endpoint.
     pub endpoint: WebhookEndpoint,

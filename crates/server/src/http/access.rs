@@ -165,6 +165,7 @@ const OPERATIONS: &[(&str, &str, Access)] = &[
     ("PATCH", "/v1/rules/{rule_id}", both(Admin, Write)),
     ("DELETE", "/v1/rules/{rule_id}", both(Admin, Write)),
     ("GET", "/v1/rule_firings", both(Viewer, Read)),
+    ("POST", "/v1/rules/test", both(Admin, Write)),
     ("POST", "/v1/rules/replay", both(Viewer, Write)),
     ("GET", "/v1/rules/replays/{replay_id}", both(Viewer, Read)),
     ("POST", "/v1/conditions/check", both(Viewer, Write)),

@@ -11,6 +11,7 @@ use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
 use service::{Allowance, Caller, Decision, Error, Kind, Presented, RefusedFrom, RequestLine, audit, traces};
 use store::accounts::audit_log::Origin;
+use store::reading_as;
 use url::form_urlencoded;
 
 use super::client_address::{ClientAddress, RequestId, agent};
@@ -54,8 +55,15 @@ pub(super) async fn authenticate(
             parts.extensions.insert(caller);
             let origin = origin(&app, &parts, address);
             parts.extensions.insert(origin.clone());
-            let handled = next.run(Request::from_parts(parts, body));
-            audit::acting_as(caller, origin, handled).await
+            let is_read_only = is_read_only(&parts.method);
+            let handled = audit::acting_as(caller, origin, next.run(Request::from_parts(parts, body)));
+            if is_read_only {
+                reading_as(caller.id(), handled).await
+            } else {
+                let response = handled.await;
+                app.service.store().note_write(caller.id());
+                response
+            }
         }
         Err(refusal) => Refusal(refusal).into_response(),
     };
@@ -116,13 +124,16 @@ fn session_in_cookie<'a>(app: &App, request: &'a Parts) -> Result<Option<&'a str
         return Ok(None);
     }
     let token = app.session_cookie.read(headers);
-    let is_read_only = matches!(request.method, Method::GET | Method::HEAD);
-    if token.is_none() || is_read_only || is_from_console(app, headers) {
+    if token.is_none() || is_read_only(&request.method) || is_from_console(app, headers) {
         return Ok(token);
     }
     let origin = app.public_url.origin().ascii_serialization();
     let message = format!("Origin: a request with a session cookie must come from a page of {origin}");
     Err(Error::new(Kind::Forbidden, message))
+}
+
+fn is_read_only(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// Whether a page of the console sent a request; no page can forge either header.

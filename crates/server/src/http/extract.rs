@@ -220,6 +220,22 @@ fn has_escaped_nul(body: &[u8]) -> bool {
     false
 }
 
+/// Which of these parts a parameter `include` names, separated by commas.
+pub(super) fn included<const N: usize>(
+    include: Option<&str>,
+    known: [&'static str; N],
+) -> Result<[bool; N], Error> {
+    let mut named = [false; N];
+    for part in include.unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let Some(index) = known.iter().position(|known| *known == part) else {
+            let parts = known.join(", ");
+            return Err(Error::bad_request(format!("include: it may name {parts}, separated by commas")));
+        };
+        named[index] = true;
+    }
+    Ok(named)
+}
+
 /// The order of a list of objects, by its name in requests.
 pub(super) fn sort_named(name: Option<&str>) -> Result<Sort, Error> {
     match name {

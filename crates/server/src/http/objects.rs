@@ -10,13 +10,16 @@ use model::api::{
     MatchCount, ObjectAnalysis, ObjectList, ObjectState, Overview, Timeline,
 };
 use serde::Deserialize;
-use service::{AnswerQuery, ObjectQuery, TimelineQuery};
+use service::{AnswerQuery, LabelQuery, ObjectQuery, TimelineQuery};
 use utoipa::IntoParams;
 
 use super::App;
 use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
+
+/// How many labels are read with an object.
+const MAX_LABELS: i64 = 200;
 
 /// Which objects to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -75,10 +78,19 @@ pub(super) struct TimelineParameters {
     cursor: Option<String>,
 }
 
+/// What to read with an object.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ObjectParameters {
+    /// `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of its timeline.
+    #[param(example = "labels,timeline")]
+    include: Option<String>,
+}
+
 /// Read an overview of the account.
 ///
-/// Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Its cost does not
-/// grow with the number of objects.
+/// Counts, averages and shares of each signal, the types of objects, the ten riskiest objects, and what happened on the last
+/// days. Its cost does not grow with the number of objects.
 #[utoipa::path(get, path = "/v1/overview", tag = "objects", responses((status = 200, body = Overview)))]
 pub(super) async fn overview(
     State(app): State<App>,
@@ -148,22 +160,37 @@ pub(super) async fn distribution(
 /// Read an object's answers.
 ///
 /// The latest answer to each enabled signal; `pending` lists the signals without an answer yet. Cached for up to three
-/// seconds (`X-Cache`); writes through the same node are visible at once.
+/// seconds (`X-Cache`), but for what `include` names; writes through the same node are visible at once.
 #[utoipa::path(get, path = "/v1/objects/{object_id}", tag = "objects",
     params(("object_id" = String, Path, min_length = 1, max_length = 255, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$",
-        description = "Your own id for the object.")), responses(
+        description = "Your own id for the object."), ObjectParameters), responses(
     (status = 200, body = ObjectAnalysis, headers(("X-Cache" = String, description = "`HIT` or `MISS`."))),
-    (status = 400, description = "The id is invalid.", body = Error),
+    (status = 400, description = "The id or a parameter is invalid.", body = Error),
     (status = 404, description = "There is no such object.", body = Error),
 ))]
 pub(super) async fn read(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
     extract::Path(object_id): extract::Path<String>,
+    extract::Query(parameters): extract::Query<ObjectParameters>,
 ) -> Result<([(&'static str, &'static str); 1], Json<ObjectAnalysis>), Refusal> {
+    let [labels, timeline] = extract::included(parameters.include.as_deref(), ["labels", "timeline"])?;
     let (object, is_cached) = app.service.objects.reads.get(caller.tenant, &object_id).await?;
+    let mut object = Arc::unwrap_or_clone(object);
+    if labels {
+        let query = LabelQuery {
+            object_id: Some(object_id.clone()),
+            limit: Some(MAX_LABELS),
+            ..LabelQuery::default()
+        };
+        object.labels = Some(app.service.quality.labels.list(caller.tenant, &query).await?.labels);
+    }
+    if timeline {
+        let first = TimelineQuery::default();
+        object.timeline = Some(app.service.analysis.timeline.list(caller.tenant, &object_id, &first).await?);
+    }
     let cache = [("x-cache", if is_cached { "HIT" } else { "MISS" })];
-    Ok((cache, Json(Arc::unwrap_or_clone(object))))
+    Ok((cache, Json(object)))
 }
 
 /// Delete an object.

@@ -19,6 +19,9 @@ use super::{App, authenticate, extract};
 /// A page may send its own form and nothing else.
 const POLICY: &str = "default-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
+/// What a recipient reads who has withdrawn.
+const WITHDRAWN: &str = "You will get no more of these mails.";
+
 /// The token of a link.
 #[derive(Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -29,11 +32,15 @@ pub(super) struct Link {
 
 /// The pages behind the links, for people without a console.
 pub(super) fn pages(app: &App) -> Router<App> {
-    // The console has a page of its own at this address, which posts like this one.
+    // The console has pages of its own at these addresses, which post like these.
     #[cfg(feature = "console")]
-    let confirm_page = super::console::index;
+    let (confirm_page, console_withdraw_page) = (super::console::index, super::console::index);
+    #[cfg(not(feature = "console"))]
+    let console_withdraw_page = withdraw_page;
     Router::new()
         .route("/console/confirm", get(confirm_page).post(confirm_by_form))
+        .route("/console/withdraw", get(console_withdraw_page).post(withdraw_by_form))
+        // For those who open the address of the header.
         .route("/auth/console/recipients/withdraw", get(withdraw_page))
         .route_layer(from_fn_with_state(app.clone(), authenticate::limit_by_address))
 }
@@ -71,7 +78,7 @@ pub(super) async fn withdraw(
     if !accepted.contains("text/html") {
         return Ok(outcome.map(|()| StatusCode::NO_CONTENT.into_response())?);
     }
-    answer(outcome, "You will get no more of these mails.")
+    answer(outcome, WITHDRAWN)
 }
 
 #[cfg(not(feature = "console"))]
@@ -90,6 +97,13 @@ async fn confirm_by_form(
 ) -> Result<Response, Refusal> {
     let outcome = app.service.actions.recipients.confirm(&link.token).await;
     answer(outcome, "Thank you. You will get the alerts. Every one of them has a link to end them.")
+}
+
+async fn withdraw_by_form(
+    State(app): State<App>,
+    extract::Query(link): extract::Query<Link>,
+) -> Result<Response, Refusal> {
+    answer(app.service.actions.recipients.withdraw(&link.token).await, WITHDRAWN)
 }
 
 async fn withdraw_page(extract::Query(link): extract::Query<Link>) -> Response {

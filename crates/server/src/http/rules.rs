@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use model::api::{
     Error, Rule, RuleCreate, RuleFiringList, RuleList, RuleReplay, RuleReplayRequest, RuleReplayResponse,
-    RuleReplayRun, RuleUpdate,
+    RuleReplayRun, RuleTest, RuleTestRequest, RuleUpdate,
 };
 use serde::Deserialize;
 use service::FiringQuery;
@@ -132,6 +132,25 @@ pub(super) async fn firings(
     let FiringParameters { rule_id, object_id, limit, cursor } = parameters;
     let query = FiringQuery { rule_id, object_id, limit, cursor };
     Ok(Json(app.service.actions.firings.list(caller.tenant, &query).await?))
+}
+
+/// Test the action of a rule.
+///
+/// Sends a mail, a chat message or a delivery that says that it is a test, at once, and answers what the receiver said. Whether
+/// a rule is saved does not matter. A mail goes to nobody to whom a rule could not write, and a recipient who has to agree first is
+/// asked as when a rule fires. A webhook gets `endpoint.test`, which is retried like any delivery; the answer is about its first
+/// attempt. At most 20 an hour for an account, which count like the messages of rules.
+#[utoipa::path(post, path = "/v1/rules/test", tag = "rules", request_body = RuleTestRequest, responses(
+    (status = 200, body = RuleTest),
+    (status = 400, description = "The action is invalid, or it is a review, which sends nothing.", body = Error),
+    (status = 409, description = "The webhook endpoint is disabled.", body = Error),
+))]
+pub(super) async fn test(
+    State(app): State<App>,
+    Authenticated(caller): Authenticated,
+    extract::Json(request): extract::Json<RuleTestRequest>,
+) -> Result<Json<RuleTest>, Refusal> {
+    Ok(Json(app.service.actions.tests.run(caller.tenant, &request).await?))
 }
 
 /// Replay a rule over the past of answers.

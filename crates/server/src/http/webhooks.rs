@@ -32,15 +32,36 @@ pub(super) struct DeliveryParameters {
     cursor: Option<String>,
 }
 
+/// What to list with the endpoints.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EndpointParameters {
+    /// `health`: each endpoint says how it is doing.
+    #[param(example = "health")]
+    include: Option<String>,
+}
+
 /// List the endpoints.
 ///
 /// Without their secrets.
-#[utoipa::path(get, path = "/v1/webhooks", tag = "webhooks", responses((status = 200, body = WebhookEndpointList)))]
+#[utoipa::path(get, path = "/v1/webhooks", tag = "webhooks", params(EndpointParameters), responses(
+    (status = 200, body = WebhookEndpointList),
+    (status = 400, description = "A parameter is invalid.", body = Error),
+))]
 pub(super) async fn list(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<EndpointParameters>,
 ) -> Result<Json<WebhookEndpointList>, Refusal> {
-    Ok(Json(app.service.actions.endpoints.list(caller.tenant).await?))
+    let [with_health] = extract::included(parameters.include.as_deref(), ["health"])?;
+    let mut list = app.service.actions.endpoints.list(caller.tenant).await?;
+    if with_health {
+        let mut health = app.service.actions.deliveries.health_of_all(caller.tenant).await?;
+        for endpoint in &mut list.webhooks {
+            endpoint.health = health.remove(&endpoint.id);
+        }
+    }
+    Ok(Json(list))
 }
 
 /// Register an endpoint.

@@ -56,6 +56,7 @@ const QUIET: &[(&str, &str, &str)] = &[
     ("POST", "/v1/objects/{object_id}/explain", "records nothing"),
     ("POST", "/v1/playground", "records nothing"),
     ("POST", "/v1/systemone", "records nothing"),
+    ("POST", "/v1/rules/test", "a message"),
     ("POST", "/v1/rules/replay", "changes nothing"),
     ("POST", "/v1/conditions/check", "changes nothing"),
     ("POST", "/v1/webhook_deliveries/{delivery_id}/replay", "a delivery"),

@@ -82,8 +82,14 @@ async fn events_are_recorded_and_analyzed_once_activity_settles(app: &App) {
     );
     assert_eq!(overview["analyzed_pct"], 1.0);
     assert_eq!(overview["categories"], json!([{"name": "user", "count": 1}]));
+    let first = json!({"date": "2026-01-01", "objects": 1, "flagged": 0, "firings": 0});
+    assert_eq!(overview["days"], json!([first]));
     app.advance(Duration::from_mins(24 * 60 + 1));
     let overview = get(app, &key, "/v1/overview").await.json();
+    assert_eq!(
+        overview["days"],
+        json!([first, {"date": "2026-01-02", "objects": 0, "flagged": 0, "firings": 0}])
+    );
     assert_eq!((&overview["events_today"], &overview["events_yesterday"]), (&json!(0), &json!(2)));
     app.advance(Duration::from_hours(24));
     assert_eq!(get(app, &key, "/v1/overview").await.json()["events_yesterday"], 0);

@@ -1,5 +1,6 @@
 //! Rules as their owner writes them: made, read, changed, deleted, and refused with the place that is wrong.
 
+mod action_tests;
 mod actions;
 mod chat;
 mod firing;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use client::api::{
     APIKeyActivity, APIKeyUpdate, ActionType, DeliveryStatus, EventInput, EventRetention, LoginRequest,
     PlaygroundRequest, ReauthenticateRequest, RegisterRequest, ReplayStatus, RuleCreate, RuleReplayRequest,
-    RuleReplayResponse, RuleUpdate, SettingsUpdate, SignalInput, SystemOneRequest, TrialCreate,
-    VerifyRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
+    RuleReplayResponse, RuleTestOutcome, RuleTestRequest, RuleUpdate, SettingsUpdate, SignalInput,
+    SystemOneRequest, TrialCreate, VerifyRequest, WebhookEndpointCreate, WebhookEndpointUpdate,
 };
 use client::{
     Client, ClientBuilder, DeliveriesQuery, Error, FiringsQuery, Ingest, LedgerQuery, ObjectSort,
@@ -257,6 +257,13 @@ async fn a_rule_fires_and_its_webhook_verifies(app: &App) {
     client.replay_delivery(delivered[0].id).await.unwrap();
     receiver.got(2).await;
     app.settle().await;
+
+    let action: RuleTestRequest =
+        serde_json::from_value(json!({"action_type": "webhook", "action_config": {"endpoint_id": id}}))
+            .unwrap();
+    let tested = client.test_rule(&action).await.unwrap();
+    assert_eq!((tested.outcome, tested.status_code), (RuleTestOutcome::Sent, Some(200)));
+    receiver.got(3).await;
 
     let change = RuleUpdate { enabled: Some(false), ..Default::default() };
     assert!(!client.update_rule(rule.id, &change).await.unwrap().enabled);

@@ -38,9 +38,9 @@ use crate::outbox::{ChatMessage, ChatOutbox};
 use crate::runtime::{Clock, Random, Result, internal};
 
 /// Mails that the rules of a tenant may send per day: a misconfigured rule must not use up the quota of the mail server.
-const MAILS_PER_DAY: i64 = 1_000;
+pub(super) const MAILS_PER_DAY: i64 = 1_000;
 /// Chat messages that the rules of a tenant may send per day; Slack accepts about one per second.
-const CHATS_PER_DAY: i64 = 1_000;
+pub(super) const CHATS_PER_DAY: i64 = 1_000;
 /// A rule that fires.
 struct Fired<'a> {
     rule: &'a Rule,
@@ -154,6 +154,7 @@ impl Firings {
         }
         rules::put_states(conn, &writes.states).await?;
         firings::insert(conn, &writes.firings).await?;
+        firings::count_by_day(conn, &writes.firings, self.random.shard()).await?;
         messages::enqueue(conn, &writes.messages).await?;
         self.deliveries.queue(conn, &writes.deliveries, effects).await?;
         writes.add_to(effects);
@@ -179,7 +180,7 @@ impl Firings {
     }
 
     /// The confirmations that an account may send, of those that are due: they count like the mails of its rules.
-    async fn ask_recipients(
+    pub(super) async fn ask_recipients(
         &self,
         conn: &mut Conn,
         tenant: TenantId,
@@ -304,8 +305,8 @@ impl Firings {
                 )));
             }
             inputs.mails_left -= 1;
-            let (subject, withdraw_url) = (config.subject.as_deref(), &addressee.withdraw_url);
-            let mail = self.templates.rule_triggered(to, subject, &triggered, withdraw_url);
+            let (subject, withdraw_token) = (config.subject.as_deref(), &addressee.withdraw_token);
+            let mail = self.templates.rule_triggered(to, subject, &triggered, withdraw_token);
             writes.messages.push(self.mailer.seal(tenant, &mail, Some(firing)));
             return Ok(Dispatch::Queued);
         }

@@ -1,5 +1,6 @@
 //! Actions that follow from answers: rules and their firings, reviews, and webhooks.
 
+mod action_tests;
 mod announcements;
 mod binding;
 mod effects;
@@ -11,6 +12,7 @@ mod reviews;
 mod rules;
 mod webhooks;
 
+pub use self::action_tests::ActionTests;
 pub use self::firing_list::FiringQuery;
 pub use self::firings::Firings;
 pub use self::recipients::Recipients;
@@ -38,6 +40,8 @@ pub struct Actions {
     pub rules: Rules,
     /// The record of fired rules.
     pub firings: Firings,
+    /// Tests of their actions.
+    pub tests: ActionTests,
     /// What rules would have done.
     pub replays: Replays,
     /// Work for people.

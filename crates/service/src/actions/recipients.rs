@@ -54,8 +54,8 @@ pub(crate) enum Consent {
 /// What a rule needs to know to write to an address.
 pub(crate) struct Addressee {
     pub(crate) consent: Consent,
-    /// Where the recipient withdraws.
-    pub(crate) withdraw_url: String,
+    /// The token with which the recipient withdraws.
+    pub(crate) withdraw_token: String,
 }
 
 /// The recipients of the mails that are about to be sent, and the confirmations that may be mailed to them.
@@ -152,13 +152,12 @@ impl Recipients {
         let mut askable = Vec::new();
         for (id, address) in wanted {
             let Some(recipient) = known.get(&id) else { continue };
-            let token = token(tenant, id, &self.secret(recipient)?, Purpose::Withdraw)?;
-            let withdraw_url = self.templates.withdraw_url(&token);
+            let withdraw_token = token(tenant, id, &self.secret(recipient)?, Purpose::Withdraw)?;
             let consent = self.consent(recipient, &address, &proved);
             if consent == Consent::Missing && recipient.asked_at.is_none_or(|asked| asked <= since) {
-                askable.push((recipient, address.clone(), withdraw_url.clone()));
+                askable.push((recipient, address.clone(), withdraw_token.clone()));
             }
-            addressees.by_address.insert(address.key().to_owned(), Addressee { consent, withdraw_url });
+            addressees.by_address.insert(address.key().to_owned(), Addressee { consent, withdraw_token });
         }
         if !askable.is_empty() {
             let asker = proved.first().map_or("", |(email, _)| email);
@@ -179,14 +178,14 @@ impl Recipients {
         let blocked = Limit::CONFIRMATIONS.blocked(conn, keys, self.clock.now()).await?;
         let account = tenants::find(conn, tenant).await?.map(|tenant| tenant.name).unwrap_or_default();
         let mut due = Vec::with_capacity(askable.len());
-        for (recipient, address, withdraw_url) in &askable {
+        for (recipient, address, withdraw_token) in &askable {
             if blocked.contains(address.key()) {
                 continue;
             }
             let id = recipient.recipient_id;
             let token = token(tenant, id, &self.secret(recipient)?, Purpose::Confirm)?;
             let mail =
-                self.templates.confirm_recipient(address.as_str(), (&account, asker), &token, withdraw_url);
+                self.templates.confirm_recipient(address.as_str(), (&account, asker), &token, withdraw_token);
             let mail = Mail { asks: Some(id), ..mail };
             due.push(Confirmation { recipient: id, asked_before: recipient.asked_at, mail });
         }

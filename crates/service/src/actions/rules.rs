@@ -217,7 +217,7 @@ impl Rules {
     }
 
     /// Refuses a chat webhook whose URL is not allowed.
-    async fn check_address(&self, config: &ActionConfig) -> Result<()> {
+    pub(super) async fn check_address(&self, config: &ActionConfig) -> Result<()> {
         let Some(text) = &config.webhook_url else { return Ok(()) };
         let refused = |reason: String| Error::bad_request(format!("action_config.webhook_url: {reason}"));
         let url = self.outbound.check(text).await.map_err(refused)?;
@@ -267,7 +267,7 @@ async fn check_condition(conn: &mut Conn, tenant: TenantId, when: &str) -> Resul
 }
 
 /// Refuses signals that do not exist, and an endpoint that does not exist or is not subscribed to the events of rules.
-async fn check_references(conn: &mut Conn, tenant: TenantId, config: &ActionConfig) -> Result<()> {
+pub(super) async fn check_references(conn: &mut Conn, tenant: TenantId, config: &ActionConfig) -> Result<()> {
     if let Some(keys) = &config.signals {
         checked_signals("action_config.signals", keys, &signals::of_tenant(conn, tenant).await?)?;
     }
@@ -283,7 +283,7 @@ async fn check_references(conn: &mut Conn, tenant: TenantId, config: &ActionConf
     }
 }
 
-fn checked_name(name: &str) -> Result<String> {
+pub(super) fn checked_name(name: &str) -> Result<String> {
     let name = name.trim();
     if (1..=MAX_NAME).contains(&name.chars().count()) && !name.contains(char::is_control) {
         Ok(name.to_owned())
@@ -309,7 +309,7 @@ pub(crate) fn checked_cooldown(seconds: i64) -> Result<i64> {
 }
 
 /// The settings of an action: the fields of its type, and no other.
-fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<ActionConfig> {
+pub(super) fn checked_config(action: ActionType, config: &Map<String, Value>) -> Result<ActionConfig> {
     let refused = |field: &str, reason: &str| Error::bad_request(format!("action_config.{field}: {reason}"));
     let text = |field: &str| match config.get(field) {
         None | Some(Value::Null) => Ok(None),

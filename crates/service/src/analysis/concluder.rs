@@ -336,8 +336,7 @@ async fn write_results(
         .filter_map(|written| Some((leased_job(written.conclusion)?, written.version?)))
         .collect();
     jobs::finish(batch, &done);
-    let new: Vec<NewAnswers<'_>> =
-        written.iter().filter_map(|written| new_answers(written)).collect();
+    let new: Vec<NewAnswers<'_>> = written.iter().filter_map(|written| new_answers(written)).collect();
     concluder::put_answers(batch, locked, &new, shard);
     for (tenant, object) in
         conclusions().filter_map(|conclusion| Some((conclusion.tenant, conclusion.object.as_ref()?)))

@@ -80,12 +80,13 @@ impl Auditor {
         // Of an account that is being deleted, part of the ledger is in the sums already.
         for tenant in tenants.into_iter().filter(|tenant| tenant.deleting_at.is_none()) {
             report.tenants += 1;
-            let mut audit = TenantAudit { tenant: tenant.tenant_id, drifts: Vec::new(), lines: 0 };
             // One tenant at a time, each in one snapshot of the database.
-            self.store
+            let mut audit = self
+                .store
                 .snapshot("audit", async |conn: &mut Conn| {
                     adopt(conn, snapshot).await?;
-                    audit.check(conn).await
+                    let mut audit = TenantAudit { tenant: tenant.tenant_id, drifts: Vec::new(), lines: 0 };
+                    audit.check(conn).await.map(|()| audit)
                 })
                 .await?;
             report.lines += audit.lines;

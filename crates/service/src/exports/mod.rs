@@ -18,7 +18,7 @@ use model::MemberRole::{Admin, Viewer};
 use model::Scope;
 use model::api::{ExportFormat, ExportKind, ExportedRow};
 use serde::Serialize;
-use store::{Conn, Store};
+use store::{Conn, Store, reading_as};
 
 use self::pages::Page;
 use self::position::{ExportCursor, Position};
@@ -202,12 +202,12 @@ impl Export {
             _ => self.end,
         };
         let bounds = self.range.start()..end;
-        let page = self
-            .store
-            .read("export", async |conn: &mut Conn| {
-                pages::read(conn, tenant, what, after, bounds.clone()).await
-            })
-            .await?;
+        let page = self.store.read("export", async |conn: &mut Conn| {
+            pages::read(conn, tenant, what, after, bounds.clone()).await
+        });
+        // The request has been answered, and its body is still being written. Its start counts as a write, so that not even a
+        // replica lacks a row that was there by then.
+        let page = reading_as(caller.id(), page).await?;
         let Page { rows, last, is_last } = page;
         self.after = last.or(self.after.take());
         self.is_read = is_last;

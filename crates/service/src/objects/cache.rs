@@ -113,6 +113,8 @@ mod tests {
             event_count: events,
             analysis: Vec::new(),
             pending: Vec::new(),
+            labels: None,
+            timeline: None,
         }
     }
 

@@ -10,7 +10,7 @@ use store::analysis::signals::{self, Signal};
 use store::objects::conditions::{AnswerFilter, ConditionSearch};
 use store::objects::reads::{Object, Sort};
 use store::objects::search::TextSearch;
-use store::objects::{overview, samples};
+use store::objects::{overview, recent_answers};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -71,7 +71,7 @@ impl Counts {
                 let (objects, sampled) = sample(conn, tenant, q, &enabled).await?;
                 // The answers of a disabled signal are hidden.
                 let answers = if signal.enabled {
-                    samples::answers(conn, tenant, signal.signal_id, &objects).await?
+                    recent_answers::answers(conn, tenant, signal.signal_id, &objects).await?
                 } else {
                     Vec::new()
                 };
@@ -115,7 +115,7 @@ async fn sample(
 ) -> Result<(Vec<String>, bool)> {
     let matching: Vec<Object> = match q.map(|text| Query::parse(text, |key| shape(enabled, key))) {
         None => {
-            let mut ids = samples::recently_analyzed(conn, tenant, MAX_POOL, MAX_COUNTED + 1).await?;
+            let mut ids = recent_answers::recently_analyzed(conn, tenant, MAX_POOL, MAX_COUNTED + 1).await?;
             let is_cut = ids.len() > count();
             ids.truncate(count());
             return Ok((ids, is_cut));
@@ -181,7 +181,7 @@ fn score_edges(levels: u32) -> Vec<(f64, f64)> {
 /// more levels may be, is in the bin at the end.
 fn ranges(
     edges: &[(f64, f64)],
-    answers: &[samples::SampledAnswer],
+    answers: &[recent_answers::SampledAnswer],
     bin_of: impl Fn(i64) -> i64,
 ) -> Vec<DistributionBin> {
     let mut counts = vec![0; edges.len()];
@@ -199,7 +199,7 @@ fn ranges(
 }
 
 /// Counts options in the order of the criteria; options of an earlier wording come last.
-fn options(question: &Question, answers: &[samples::SampledAnswer]) -> Vec<DistributionBin> {
+fn options(question: &Question, answers: &[recent_answers::SampledAnswer]) -> Vec<DistributionBin> {
     let mut counts: IndexMap<&str, i64> =
         question.candidates.iter().map(|candidate| (candidate.name.as_str(), 0)).collect();
     for option in answers.iter().filter_map(|answer| answer.choice.as_deref()) {
@@ -218,8 +218,11 @@ fn options(question: &Question, answers: &[samples::SampledAnswer]) -> Vec<Distr
 mod tests {
     use super::*;
 
-    fn values(values: &[f64]) -> Vec<samples::SampledAnswer> {
-        values.iter().map(|value| samples::SampledAnswer { value: Some(*value), choice: None }).collect()
+    fn values(values: &[f64]) -> Vec<recent_answers::SampledAnswer> {
+        values
+            .iter()
+            .map(|value| recent_answers::SampledAnswer { value: Some(*value), choice: None })
+            .collect()
     }
 
     fn counts(bins: &[DistributionBin]) -> Vec<(usize, i64)> {

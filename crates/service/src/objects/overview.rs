@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use model::api::{CategoryCount, Overview, RiskyObject, SignalSummary};
-use model::{SignalType, TenantId};
+use model::api::{CategoryCount, Overview, OverviewDay, RiskyObject, SignalSummary};
+use model::{Date, SignalType, TenantId};
 use store::analysis::signals::{self, Signal};
-use store::objects::overview::{self, SignalTally};
+use store::objects::overview::{self, Day, SignalTally};
 use store::objects::reads::{self, Sort};
 use store::objects::time_spans::minute_of;
 use store::{Conn, Store};
@@ -17,6 +17,8 @@ use crate::runtime::{Clock, Result};
 /// The number of riskiest objects in the overview.
 const TOP_RISK: i64 = 10;
 const DAY: Duration = Duration::from_hours(24);
+/// The number of days in the overview.
+const DAYS: i64 = 14;
 
 /// The overviews of all tenants.
 pub struct Overviews {
@@ -28,6 +30,7 @@ impl Overviews {
     /// The overview of a tenant.
     pub async fn get(&self, tenant: TenantId) -> Result<Overview> {
         let now = self.clock.now();
+        let today = now.date();
         let (yesterday, day_before) = (minute_of(now - DAY), minute_of(now - 2 * DAY));
         self.store
             .read("overview", async |conn: &mut Conn| {
@@ -39,6 +42,7 @@ impl Overviews {
                 let analyzed: i64 = categories.iter().map(|category| category.analyzed).sum();
                 let enabled = all.iter().filter(|signal| signal.enabled);
                 let events_today = overview::events_since(conn, tenant, yesterday).await?;
+                let days = overview::days(conn, tenant, today.plus_days(1 - DAYS)).await?;
                 let events_of_both = overview::events_since(conn, tenant, day_before).await?;
                 Ok(Overview {
                     objects: total,
@@ -61,10 +65,28 @@ impl Overviews {
                             risk: object.risk,
                         })
                         .collect(),
+                    days: until(today, &days),
                 })
             })
             .await
     }
+}
+
+/// Every day from the first of these to today: days without anything are not stored.
+fn until(today: Date, stored: &[Day]) -> Vec<OverviewDay> {
+    let first = stored.first().map_or(today, |first| first.day).days();
+    let day = |days: i64| {
+        let date = Date::from_days(days);
+        let stored = stored.iter().find(|stored| stored.day == date);
+        let count = |of: fn(&Day) -> i64| stored.map_or(0, of);
+        OverviewDay {
+            date,
+            objects: count(|day| day.objects),
+            flagged: count(|day| day.flagged),
+            firings: count(|day| day.firings),
+        }
+    };
+    (first..=today.days()).map(day).collect()
 }
 
 fn summarize(signal: &Signal, tallies: &[SignalTally]) -> SignalSummary {

@@ -11,7 +11,7 @@ use store::Store;
 use store::outbox::messages::{Channel, LeasedMessage};
 use url::Url;
 
-use crate::outbox::worker::{Failure, Outbox, OutboxChannel};
+use crate::outbox::worker::{Failure, Outbox, OutboxChannel, Receiver};
 use crate::runtime::outbound::{OutboundError, Reply};
 use crate::runtime::{Clock, Outbound, Random, Result, Sealer};
 
@@ -70,13 +70,14 @@ impl OutboxChannel for ChatChannel {
     }
 
     async fn send(&self, message: &ChatMessage, _: &LeasedMessage) -> Result<(), Failure> {
-        let url: Url = message.url.parse().map_err(|_| Failure::Never("invalid URL".to_owned()))?;
+        let url: Url = message.url.parse().map_err(|_| Failure::never("invalid URL"))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         match self.outbound.post(&url, headers, message.body.to_string(), Self::DEADLINE).await {
             Ok(reply) => outcome(&reply),
-            Err(OutboundError::Refused(reason)) => Err(Failure::Never(reason)),
-            Err(error @ (OutboundError::Network(_) | OutboundError::Timeout)) => {
-                Err(Failure::Later(error.to_string()))
+            Err(OutboundError::Refused(reason)) => Err(Failure::never(reason)),
+            Err(error @ OutboundError::Network(_)) => Err(Failure::later(error.to_string())),
+            Err(error @ OutboundError::Timeout) => {
+                Err(Failure::later(error.to_string()).by(Receiver::TimedOut))
             }
         }
     }
@@ -91,11 +92,8 @@ fn outcome(reply: &Reply) -> Result<(), Failure> {
     let excerpt = model::single_line(&excerpt);
     let quote = if excerpt.trim().is_empty() { String::new() } else { format!(": {}", excerpt.trim()) };
     let reason = format!("Slack answered {}{quote}", reply.status);
-    match (reply.status, reply.retry_after) {
-        (429 | 500.., Some(wait)) => Err(Failure::After(wait, reason)),
-        (429 | 500.., None) => Err(Failure::Later(reason)),
-        _ => Err(Failure::Never(reason)),
-    }
+    let retry = matches!(reply.status, 429 | 500..).then(|| reply.retry_after.unwrap_or_default());
+    Err(Failure { reason, retry, receiver: Receiver::Answered(reply.status) })
 }
 
 #[cfg(test)]
@@ -109,19 +107,19 @@ mod tests {
     #[test]
     fn each_response_has_an_outcome() {
         assert_eq!(outcome_of(200, "ok", None), Ok(()));
-        let reason = |status: u16| format!("Slack answered {status}");
+        let failure = |status: u16, retry| {
+            let receiver = Receiver::Answered(status);
+            Err(Failure { reason: format!("Slack answered {status}"), retry, receiver })
+        };
+        let wait = Duration::from_secs(90);
         for status in [500, 502, 503, 429] {
-            assert_eq!(outcome_of(status, "", None), Err(Failure::Later(reason(status))));
-            let wait = Duration::from_secs(90);
-            assert_eq!(outcome_of(status, "", Some(wait)), Err(Failure::After(wait, reason(status))));
+            assert_eq!(outcome_of(status, "", None), failure(status, Some(Duration::ZERO)));
+            assert_eq!(outcome_of(status, "", Some(wait)), failure(status, Some(wait)));
         }
         for status in [301, 400, 403, 404, 410] {
-            assert_eq!(
-                outcome_of(status, " \n", Some(Duration::from_secs(90))),
-                Err(Failure::Never(reason(status)))
-            );
+            assert_eq!(outcome_of(status, " \n", Some(wait)), failure(status, None));
         }
-        let quoting = "Slack answered 404: no_service  x".to_owned();
-        assert_eq!(outcome_of(404, "no_service\r\nx", None), Err(Failure::Never(quoting)));
+        let quoting = outcome_of(404, "no_service\r\nx", None).unwrap_err();
+        assert_eq!(quoting.reason, "Slack answered 404: no_service  x");
     }
 }

@@ -77,16 +77,43 @@ pub trait OutboxChannel: Clone + Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
-/// Why a message was not sent. The reason is logged and shown to the tenant: it contains no text of the
-/// message, no password.
+/// Why a message was not sent.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Failure {
+pub struct Failure {
+    /// It is logged and shown to the tenant: it contains no text of the message, no password.
+    pub reason: String,
+    /// How long to wait at least before it is sent again, as the receiver asked; none if it is not sent again.
+    pub retry: Option<Duration>,
+    /// What the receiver did.
+    pub receiver: Receiver,
+}
+
+/// What the receiver of a message that was not sent did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// It answered with this status.
+    Answered(u16),
+    /// It did not answer in time.
+    TimedOut,
+    /// It was not reached, or the connection broke.
+    Unreached,
+}
+
+impl Failure {
     /// A temporary failure.
-    Later(String),
-    /// A temporary failure, with the wait that the receiver asked for.
-    After(Duration, String),
+    pub(crate) fn later(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), retry: Some(Duration::ZERO), receiver: Receiver::Unreached }
+    }
+
     /// A permanent failure.
-    Never(String),
+    pub(crate) fn never(reason: impl Into<String>) -> Self {
+        Self { retry: None, ..Self::later(reason) }
+    }
+
+    /// The same failure, with what the receiver did.
+    pub(crate) fn by(self, receiver: Receiver) -> Self {
+        Self { receiver, ..self }
+    }
 }
 
 /// The firing that a message reports. The message is deleted together with the firing's object.
@@ -237,9 +264,33 @@ impl<C: OutboxChannel> Outbox<C> {
         messages::enqueue(conn, &[self.seal(tenant, message, firing)]).await
     }
 
+    /// Sends a message at once and only once, past the queue: for somebody who waits to see what comes of it.
+    pub(crate) async fn send_once(&self, tenant: TenantId, message: &C::Message) -> Result<(), Failure> {
+        let now = self.clock.now();
+        let claimed = LeasedMessage {
+            tenant_id: tenant,
+            message_id: self.random.id(now),
+            lane: C::lane(message),
+            message: Vec::new(),
+            firing_id: None,
+            attempts: 1,
+            unfinished_claims: 0,
+            created_at: now,
+        };
+        let sent = self.channel.send(message, &claimed).await;
+        let outcome = if sent.is_ok() { "sent" } else { "failed" };
+        metrics::counter!(C::METER, "outcome" => outcome).increment(1);
+        sent
+    }
+
     /// Wakes the worker of this process after a message was queued; in other processes, the backstop finds it.
     pub fn wake(&self) {
         self.wakeup.wake();
+    }
+
+    /// How messages are sent.
+    pub(crate) fn channel(&self) -> &C {
+        &self.channel
     }
 
     /// What wakes the worker, and shows what it does.
@@ -273,9 +324,7 @@ impl<C: OutboxChannel> Outbox<C> {
                 self.close(&claimed, token, Ok(())).await;
                 return true;
             }
-            Err(Failure::Later(reason)) => (reason, Some(Duration::ZERO)),
-            Err(Failure::After(wait, reason)) => (reason, Some(wait)),
-            Err(Failure::Never(reason)) => (reason, None),
+            Err(Failure { reason, retry, .. }) => (reason, retry),
         };
         if let Some(wait) = wait.filter(|_| attempts < MAX_ATTEMPTS) {
             info!(%message_id, %tenant_id, event, attempts, reason, "a message could not be sent and will be retried");

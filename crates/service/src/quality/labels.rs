@@ -197,6 +197,7 @@ impl Labels {
                 && cursor.source == query.source
         };
         let cursor = query.cursor.as_deref().map(|text| cursor::decode(text, is_of_list)).transpose()?;
+        let before = cursor.map(|cursor| cursor.before);
         self.store
             .read("labels", async |conn: &mut Conn| {
                 let signals = signals::of_tenant(conn, tenant).await?;
@@ -212,7 +213,7 @@ impl Labels {
                     signal: signal.flatten(),
                     object_id: query.object_id.as_deref(),
                     source: query.source,
-                    before: cursor.map(|cursor| cursor.before),
+                    before,
                     limit,
                 };
                 let (labels, next) = page(conn, tenant, filter, &keys).await?;

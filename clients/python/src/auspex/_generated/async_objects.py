@@ -39,8 +39,8 @@ class AsyncObjects(AsyncCaller):
     async def get_overview(self) -> Overview:
         """Read an overview of the account.
 
-        Counts, averages and shares of each signal, the types of objects, and the ten riskiest objects. Its cost does
-        not grow with the number of objects.
+        Counts, averages and shares of each signal, the types of objects, the ten riskiest objects, and what happened on
+        the last days. Its cost does not grow with the number of objects.
         """
         return await self._call(Call[Overview]("GET", ("v1", "overview"), {200: Overview}))
 
@@ -84,20 +84,29 @@ class AsyncObjects(AsyncCaller):
             "objects",
         )
 
-    async def get_object(self, object_id: str) -> ObjectAnalysis:
+    async def get_object(self, object_id: str, *, include: str | None = None) -> ObjectAnalysis:
         """Read an object's answers.
 
         The latest answer to each enabled signal; `pending` lists the signals without an answer yet. Cached for up to
-        three seconds (`X-Cache`); writes through the same node are visible at once.
+        three seconds (`X-Cache`), but for what `include` names; writes through the same node are visible at once.
 
         Args:
             object_id: Your own id for the object.
+            include: `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of
+                its timeline.
 
         Raises:
-            BadRequestError: The id is invalid.
+            BadRequestError: The id or a parameter is invalid.
             NotFoundError: There is no such object.
         """
-        return await self._call(Call[ObjectAnalysis]("GET", ("v1", "objects", object_id), {200: ObjectAnalysis}))
+        return await self._call(
+            Call[ObjectAnalysis](
+                "GET",
+                ("v1", "objects", object_id),
+                {200: ObjectAnalysis},
+                query={"include": include},
+            ),
+        )
 
     async def delete_object(self, object_id: str) -> None:
         """Delete an object.

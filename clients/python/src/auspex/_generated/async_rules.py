@@ -23,6 +23,7 @@ from .records import (
     RuleMode,
     RuleReplay,
     RuleReplayRun,
+    RuleTest,
 )
 
 
@@ -162,6 +163,40 @@ class AsyncRules(AsyncCaller):
                     "mode": mode,
                     "cooldown_seconds": cooldown_seconds,
                 },
+            ),
+        )
+
+    async def test_rule(
+        self,
+        *,
+        action_type: ActionType,
+        action_config: Mapping[str, Any],
+        name: str | Unset | None = UNSET,
+    ) -> RuleTest:
+        """Test the action of a rule.
+
+        Sends a mail, a chat message or a delivery that says that it is a test, at once, and answers what the receiver
+        said. Whether a rule is saved does not matter. A mail goes to nobody to whom a rule could not write, and a
+        recipient who has to agree first is asked as when a rule fires. A webhook gets `endpoint.test`, which is retried
+        like any delivery; the answer is about its first attempt. At most 20 an hour for an account, which count like
+        the messages of rules.
+
+        Args:
+            name: What the message calls the rule, up to 200 characters.
+            action_type: The action. A `review` sends nothing, so it cannot be tested.
+            action_config: The settings of the action, as for a new rule.
+
+        Raises:
+            BadRequestError: The action is invalid, or it is a review, which sends nothing.
+            ConflictError: The webhook endpoint is disabled.
+            PayloadTooLargeError: The body is larger than 4 MiB.
+        """
+        return await self._call(
+            Call[RuleTest](
+                "POST",
+                ("v1", "rules", "test"),
+                {200: RuleTest},
+                body={"name": name, "action_type": action_type, "action_config": action_config},
             ),
         )
 

@@ -81,6 +81,7 @@ __all__ = [
     "ObjectState",
     "ObjectSummary",
     "Overview",
+    "OverviewDay",
     "PartKind",
     "PlaygroundVerdict",
     "QualityDifference",
@@ -108,6 +109,8 @@ __all__ = [
     "RuleOverlap",
     "RuleReplay",
     "RuleReplayRun",
+    "RuleTest",
+    "RuleTestOutcome",
     "RuleTriggered",
     "Scope",
     "Settings",
@@ -234,6 +237,9 @@ ReviewStatus = Literal["open", "claimed", "resolved"]
 
 RuleMode = Literal["live", "shadow"]
 """Whether a rule acts, or is only tried."""
+
+RuleTestOutcome = Literal["sent", "refused", "timed_out", "unreachable", "unconfirmed", "waiting"]
+"""What came of the test of an action."""
 
 Scope = Literal["ingest", "read", "write", "label", "moderate", "mcp"]
 """A part of the API that a key may use."""
@@ -1129,6 +1135,12 @@ class ObjectAnalysis(Record):
     pending: list[str]
     """Enabled signals without an answer yet."""
 
+    labels: list[Label] | None = None
+    """Its newest labels, up to 200, newest first; if `include` names them."""
+
+    timeline: Timeline | None = None
+    """The first page of its timeline; if `include` names it."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ObjectList(Record):
@@ -1228,6 +1240,28 @@ class Overview(Record):
 
     top_risk: list[RiskyObject]
     """The ten objects with the highest yes/no probabilities."""
+
+    days: list[OverviewDay]
+    """What happened on the last 14 days in UTC, today included, oldest first: from the first of them on which
+    something did.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class OverviewDay(Record):
+    """What happened on a day."""
+
+    date: date
+    """The day, in UTC."""
+
+    objects: int
+    """Objects that were first seen."""
+
+    flagged: int
+    """Objects that an analysis flagged: a yes/no probability of 0.8 or more, and none before."""
+
+    firings: int
+    """How often rules fired, in shadow too."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1668,6 +1702,23 @@ class RuleReplayRun(Record):
 
     complete: bool | None = None
     """Whether all analyses of that time are still kept."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RuleTest(Record):
+    """The test of an action."""
+
+    outcome: RuleTestOutcome
+    """What came of it."""
+
+    status_code: int | None = None
+    """The status with which the receiver answered: of HTTP, or of SMTP where it was refused."""
+
+    detail: str | None = None
+    """The error, or a short note of success."""
+
+    delivery_id: str | None = None
+    """The delivery of a webhook."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2440,6 +2491,9 @@ class WebhookEndpoint(Record):
 
     updated_at: datetime
     """When it was last edited."""
+
+    health: WebhookHealth | None = None
+    """How it is doing; in a list whose `include` names it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

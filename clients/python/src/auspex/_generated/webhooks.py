@@ -24,12 +24,26 @@ from .records import (
 class Webhooks(Caller):
     """Endpoints, signed deliveries and dead letters."""
 
-    def list_webhooks(self) -> Pager[WebhookEndpointList, WebhookEndpoint]:
+    def list_webhooks(self, *, include: str | None = None) -> Pager[WebhookEndpointList, WebhookEndpoint]:
         """List the endpoints.
 
         Without their secrets.
+
+        Args:
+            include: `health`: each endpoint says how it is doing.
+
+        Raises:
+            BadRequestError: A parameter is invalid.
         """
-        return self._pages(Call[WebhookEndpointList]("GET", ("v1", "webhooks"), {200: WebhookEndpointList}), "webhooks")
+        return self._pages(
+            Call[WebhookEndpointList](
+                "GET",
+                ("v1", "webhooks"),
+                {200: WebhookEndpointList},
+                query={"include": include},
+            ),
+            "webhooks",
+        )
 
     def create_webhook(
         self,

@@ -100,6 +100,7 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
     ("patch", "/v1/rules/{rule_id}", "updateRule"),
     ("delete", "/v1/rules/{rule_id}", "deleteRule"),
     ("get", "/v1/rule_firings", "listRuleFirings"),
+    ("post", "/v1/rules/test", "testRule"),
     ("post", "/v1/rules/replay", "replayRule"),
     ("get", "/v1/rules/replays/{replay_id}", "getRuleReplay"),
     ("post", "/v1/conditions/check", "checkCondition"),

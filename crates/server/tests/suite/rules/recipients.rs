@@ -33,19 +33,19 @@ testkit::on_both!(
 );
 
 const CONFIRM: &str = "/auth/console/recipients/confirm";
-const STRANGER: &str = "stranger@elsewhere.example";
+pub(super) const STRANGER: &str = "stranger@elsewhere.example";
 const QUESTION: &str = "Do you want these alerts?";
 const DAY: Duration = Duration::from_hours(24);
 
 /// As in production where anyone may open an account.
-struct Confirming;
+pub(super) struct Confirming;
 
 impl Settings for Confirming {
     const SETTINGS: &'static [(&'static str, &'static str)] = &[("AUSPEX_CONFIRM_RECIPIENTS", "true")];
 }
 
 /// A new account whose member has proved their address.
-async fn proved_account(app: &App, email: &str) -> Signer {
+pub(super) async fn proved_account(app: &App, email: &str) -> Signer {
     app.register(email).await;
     let sent = app.mails().await.len();
     let forgot = json!({"email": email});
@@ -60,7 +60,7 @@ async fn proved_account(app: &App, email: &str) -> Signer {
 }
 
 #[track_caller]
-fn token_after(mail: &SentMail, mark: &str) -> String {
+pub(super) fn token_after(mail: &SentMail, mark: &str) -> String {
     let (_, rest) = mail.text.split_once(mark).unwrap_or_else(|| panic!("no {mark} in {}", mail.text));
     rest.split_whitespace().next().unwrap().to_owned()
 }
@@ -84,7 +84,7 @@ async fn fire(stage: &Scripted<impl Settings>, key: &Signer, object: &str) -> St
 }
 
 /// The mails to an address, oldest first.
-async fn mails_to(app: &App, address: &str) -> Vec<SentMail> {
+pub(super) async fn mails_to(app: &App, address: &str) -> Vec<SentMail> {
     app.mails().await.into_iter().filter(|mail| mail.to == address).collect()
 }
 
@@ -96,12 +96,12 @@ async fn alert_to(app: &App, address: &str) -> SentMail {
     alerts.remove(0)
 }
 
-async fn confirm(app: &App, token: &str) -> Reply {
+pub(super) async fn confirm(app: &App, token: &str) -> Reply {
     app.post(CONFIRM, &json!({"token": token})).await
 }
 
 /// As a mail program does it, by the header of a mail.
-async fn withdraw(app: &App, mail: &SentMail) -> Reply {
+pub(super) async fn withdraw(app: &App, mail: &SentMail) -> Reply {
     let url = mail.withdraw_url.as_deref().expect("it has the headers of RFC 8058");
     let path = url.strip_prefix(&app.url("")).expect("the link leads to this service");
     let request = app.request(Method::POST, path).header(CONTENT_TYPE, "application/x-www-form-urlencoded");
@@ -141,7 +141,8 @@ async fn a_stranger_gets_mail_only_after_agreeing(stage: &Scripted<Confirming>) 
     assert_eq!(fire(stage, &key, "user_4").await, "dispatched");
     let alert = alert_to(stage, STRANGER).await;
     assert!(alert.text.contains("user_4"), "{}", alert.text);
-    assert!(alert.text.contains(alert.withdraw_url.as_deref().unwrap()), "{}", alert.text);
+    let (_, by_header) = alert.withdraw_url.as_deref().unwrap().split_once("?token=").unwrap();
+    assert_eq!(token_after(&alert, "/console/withdraw?token="), by_header, "{}", alert.text);
     // Another account has to ask for itself.
     let other = proved_account(stage, "bob@example.com").await;
     writes_to(stage, &other, &STRANGER.to_uppercase()).await;
@@ -302,7 +303,8 @@ async fn the_pages_behind_the_links_change_nothing_when_read(stage: &Scripted<Co
     let question = mails_to(stage, STRANGER).await.remove(0);
     let confirming = format!("/console/confirm?token={}", token_after(&question, "/console/confirm?token="));
     let withdrawing = question.withdraw_url.clone().unwrap().replace(&stage.url(""), "");
-    for path in [&confirming, &withdrawing] {
+    let by_link = format!("/console/withdraw?token={}", token_after(&question, "/console/withdraw?token="));
+    for path in [&confirming, &withdrawing, &by_link] {
         let page = stage.get(path).await;
         assert_eq!((page.status.as_u16(), page.header("content-type")), (200, "text/html; charset=utf-8"));
         assert!(page.header("content-security-policy").contains("form-action 'self'"));
@@ -320,6 +322,7 @@ async fn the_pages_behind_the_links_change_nothing_when_read(stage: &Scripted<Co
     let done = press(&withdrawing).await;
     assert!(done.status == 200 && done.text.contains("no more"), "{}", done.text);
     assert_eq!(fire(stage, &key, "user_4").await, "unconfirmed");
+    assert_eq!(press(&by_link).await.status, 200, "as often as one likes");
     let nasty = stage.get("/auth/console/recipients/withdraw?token=%22%3E%3Cscript%3E").await;
     assert!(nasty.status == 200 && !nasty.text.contains("script"), "{}", nasty.text);
 }
@@ -330,7 +333,7 @@ async fn a_link_of_another_kind_is_refused(stage: &Scripted<Confirming>) {
     fire(stage, &key, "user_1").await;
     let question = mails_to(stage, STRANGER).await.remove(0);
     let token = token_after(&question, "/console/confirm?token=");
-    let other = token_after(&question, "/recipients/withdraw?token=");
+    let other = token_after(&question, "/console/withdraw?token=");
     let path = "/auth/console/recipients/withdraw?token=";
     for wrong in [other.as_str(), "", "x", &token[..63], &format!("{token}A"), &"A".repeat(64)] {
         confirm(stage, wrong).await.refused(400, "invalid_token");

@@ -143,7 +143,8 @@ async fn live_firings_are_replayed_firings(stage: &ByChanceStage) {
     let service = app.service();
     for round in 0..ROUNDS {
         let now = app.now();
-        let waits = |object: usize| VERDICT_ROUNDS.contains(&round) && object.is_multiple_of(OBJECTS_PER_VERDICT);
+        let waits =
+            |object: usize| VERDICT_ROUNDS.contains(&round) && object.is_multiple_of(OBJECTS_PER_VERDICT);
         let sent = (0..OBJECTS).map(|object| {
             let request = request(round, object, now);
             let (service, key) = (Arc::clone(&service), &key);

@@ -51,6 +51,10 @@ async fn health_says_what_was_accepted_and_how_fast(stage: &Scripted<Impatient>)
     let endpoint = subscribe(stage, &key, &receiver).await;
     let new = json!({"state": "good", "consecutive_failures": 0, "waiting": 0, "delivered": 0, "dead": 0});
     assert_eq!(health(stage, &key, &endpoint).await, new);
+    let listed = get(stage, &key, &format!("{PATH}?include=health")).await.json();
+    assert_eq!(listed["webhooks"][0]["health"], new, "the list says the same, if it is asked to");
+    assert!(get(stage, &key, PATH).await.json()["webhooks"][0].get("health").is_none());
+    get(stage, &key, &format!("{PATH}?include=secrets")).await.refused(400, "bad_request");
     let first = stage.now();
     for count in 1..=3 {
         test(stage, &key, &endpoint).await;

@@ -12,12 +12,10 @@ use store::{Conn, Lease, Store};
 use url::Url;
 use uuid::Uuid;
 
-use crate::actions::webhooks::retries::wait_after;
+use crate::actions::webhooks::retries::{AttemptOutcome, Cause, outcome_of, wait_after};
 use crate::runtime::outbound::{OutboundError, Reply};
 use crate::runtime::{Clock, Outbound, Random, Result, Traces};
 
-/// The longest wait that a receiver can ask for, so that it cannot delay a delivery indefinitely.
-const MAX_RETRY_AFTER: Duration = Duration::from_hours(1);
 /// A delivery that was claimed longer ago than this is checked again before it is sent.
 const FRESH: Duration = Duration::from_millis(500);
 /// The error of a delivery that is given up because no attempt finished.
@@ -95,49 +93,6 @@ pub(super) struct Attempt {
     pub(super) status_code: Option<u16>,
     pub(super) error: Option<String>,
     pub(super) response: Option<String>,
-}
-
-/// The outcome of an attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AttemptOutcome {
-    Delivered,
-    /// Another attempt, not before this instant.
-    Retry(Timestamp),
-    Dead(Cause),
-}
-
-/// Why a delivery is given up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// The last attempt failed temporarily.
-    Exhausted,
-    /// The receiver refused it.
-    Refused,
-    /// The URL is not allowed.
-    Blocked,
-    /// Every sender crashed during an attempt.
-    Abandoned,
-}
-
-impl AttemptOutcome {
-    /// The label in metrics.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Delivered => "delivered",
-            Self::Retry(_) => "retried",
-            Self::Dead(Cause::Exhausted) => "exhausted",
-            Self::Dead(Cause::Refused) => "refused",
-            Self::Dead(Cause::Blocked) => "blocked",
-            Self::Dead(Cause::Abandoned) => "abandoned",
-        }
-    }
-}
-
-/// The kind of a failure.
-enum Failure {
-    /// A retry may succeed; with the wait that the receiver asked for.
-    Temporary(Option<Duration>),
-    Permanent(Cause),
 }
 
 impl ClaimedDelivery {
@@ -233,7 +188,7 @@ impl Sender {
     }
 }
 
-/// Evaluates a response or a network error. `wait` is the regular delay before the next attempt.
+/// The attempt that ended with a response or a network error. `wait` is the regular delay before the next attempt.
 fn evaluate(
     response: Result<Reply, OutboundError>,
     may_retry: bool,
@@ -241,30 +196,7 @@ fn evaluate(
     now: Timestamp,
 ) -> Attempt {
     let status_code = response.as_ref().ok().map(|reply| reply.status);
-    let (failure, error) = match &response {
-        Ok(reply) if (200..300).contains(&reply.status) => (None, None),
-        Ok(reply) => {
-            let failure = match reply.status {
-                429 | 500.. => Failure::Temporary(reply.retry_after),
-                _ => Failure::Permanent(Cause::Refused),
-            };
-            let more = if (300..400).contains(&reply.status) { ": redirects are not followed" } else { "" };
-            (Some(failure), Some(format!("the receiver answered {}{more}", reply.status)))
-        }
-        Err(error @ OutboundError::Refused(_)) => {
-            (Some(Failure::Permanent(Cause::Blocked)), Some(error.to_string()))
-        }
-        Err(error) => (Some(Failure::Temporary(None)), Some(error.to_string())),
-    };
-    let outcome = match failure {
-        None => AttemptOutcome::Delivered,
-        Some(Failure::Temporary(requested)) if may_retry => {
-            let requested = requested.unwrap_or_default().min(MAX_RETRY_AFTER);
-            AttemptOutcome::Retry(now + wait.max(requested))
-        }
-        Some(Failure::Temporary(_)) => AttemptOutcome::Dead(Cause::Exhausted),
-        Some(Failure::Permanent(cause)) => AttemptOutcome::Dead(cause),
-    };
+    let (outcome, error) = outcome_of(&response, may_retry, wait, now);
     let response = response.ok().map(|reply| reply.body_start);
     Attempt { outcome, at: now, status_code, error, response }
 }
@@ -307,51 +239,5 @@ impl Attempt {
             error: self.error.clone(),
             response: self.response.clone(),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Timestamp = Timestamp::from_seconds(1_000);
-    const WAIT: Duration = Duration::from_secs(30);
-
-    fn outcome(status: u16, retry_after_s: Option<u64>) -> AttemptOutcome {
-        let reply =
-            Reply { status, body_start: String::new(), retry_after: retry_after_s.map(Duration::from_secs) };
-        evaluate(Ok(reply), true, WAIT, NOW).outcome
-    }
-
-    #[test]
-    fn each_status_has_an_outcome() {
-        let later = AttemptOutcome::Retry(NOW + WAIT);
-        for status in [200, 201, 202, 204, 299] {
-            assert_eq!(outcome(status, None), AttemptOutcome::Delivered, "{status}");
-        }
-        for status in [429, 500, 502, 503, 504, 599] {
-            assert_eq!(outcome(status, None), later, "{status}");
-        }
-        for status in [301, 302, 307, 400, 401, 403, 404, 408, 410, 413, 422] {
-            assert_eq!(outcome(status, Some(5)), AttemptOutcome::Dead(Cause::Refused), "{status}");
-        }
-    }
-
-    #[test]
-    fn a_receiver_can_prolong_the_wait_up_to_a_limit() {
-        assert_eq!(outcome(429, Some(5)), AttemptOutcome::Retry(NOW + WAIT));
-        assert_eq!(outcome(503, Some(120)), AttemptOutcome::Retry(NOW + Duration::from_mins(2)));
-        assert_eq!(outcome(429, Some(u64::MAX)), AttemptOutcome::Retry(NOW + MAX_RETRY_AFTER));
-    }
-
-    #[test]
-    fn a_temporary_failure_is_retried_and_a_blocked_address_is_not() {
-        let last = evaluate(Err(OutboundError::Timeout), false, WAIT, NOW);
-        assert_eq!(last.outcome, AttemptOutcome::Dead(Cause::Exhausted));
-        let attempt = evaluate(Err(OutboundError::Timeout), true, WAIT, NOW);
-        assert_eq!(attempt.outcome, AttemptOutcome::Retry(NOW + WAIT));
-        assert_eq!(attempt.error.as_deref(), Some("the request timed out"));
-        let refused = evaluate(Err(OutboundError::Refused("no".to_owned())), true, WAIT, NOW);
-        assert_eq!((refused.outcome, refused.status_code), (AttemptOutcome::Dead(Cause::Blocked), None));
     }
 }

@@ -16,11 +16,12 @@ use tracing::{error, warn};
 use uuid::Uuid;
 
 use crate::actions::webhooks::attempt::{
-    Attempt, AttemptOutcome, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
+    Attempt, ClaimedDelivery, CourierOptions, Destination, Outcome, Sender,
 };
 use crate::actions::webhooks::board::{Board, EndpointDemand, LaneId, Room};
 use crate::actions::webhooks::endpoints::{PREVIOUS_SECRET_COLUMN, SECRET_COLUMN, open_url};
 use crate::actions::webhooks::handle::CourierHandle;
+use crate::actions::webhooks::retries::AttemptOutcome;
 use crate::actions::webhooks::settlement::Settler;
 use crate::actions::webhooks::suspects::Suspects;
 use crate::outbox::Notifications;

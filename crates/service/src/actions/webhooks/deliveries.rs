@@ -218,7 +218,7 @@ fn filter_matches(endpoint: &Endpoint, analysis: &ConcludedAnalysis<'_>) -> bool
     keys.is_empty() || analysis.answers.iter().any(|answer| keys.contains(&answer.signal))
 }
 
-pub(super) fn no_such_delivery() -> Error {
+pub(crate) fn no_such_delivery() -> Error {
     Error::new(Kind::NotFound, "there is no such webhook delivery")
 }
 

@@ -250,6 +250,7 @@ impl Endpoints {
             events: endpoint.events.0,
             created_at: endpoint.created_at,
             updated_at: endpoint.updated_at,
+            health: None,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! How an endpoint is doing, for people, and test deliveries to it. Whether it rests is decided in `resting.rs`.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use model::TenantId;
@@ -66,20 +67,39 @@ impl Deliveries {
         })
     }
 
+    /// How the endpoints of a tenant are doing, by id: there are few of them.
+    pub async fn health_of_all(&self, tenant: TenantId) -> Result<HashMap<Uuid, WebhookHealth>> {
+        let now = self.clock.now();
+        self.store
+            .snapshot("webhooks_health", async |conn: &mut Conn| {
+                let mut all = HashMap::new();
+                for endpoint in endpoints::of_tenant(conn, tenant).await? {
+                    let health = read(conn, &endpoint, now).await?;
+                    all.insert(endpoint.endpoint_id, health);
+                }
+                Ok::<_, Error>(all)
+            })
+            .await
+    }
+
     /// How an endpoint is doing.
     pub async fn health(&self, tenant: TenantId, endpoint: Uuid) -> Result<WebhookHealth> {
-        let (known, circuit, waiting, ended) = self
-            .store
+        let now = self.clock.now();
+        self.store
             .snapshot("webhook_health", async |conn: &mut Conn| {
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
-                let circuit = endpoints::read_circuit(conn, tenant, endpoint).await?;
-                let waiting = deliveries::count_waiting(conn, tenant, endpoint, MAX_WAITING).await?;
-                let ended = deliveries::newest_ended(conn, tenant, endpoint, FIGURES_OVER).await?;
-                Ok::<_, Error>((known, circuit.ok_or_else(no_such_endpoint)?, waiting, ended))
+                read(conn, &known, now).await
             })
-            .await?;
-        Ok(figures(&known, circuit, waiting, &ended, self.clock.now()))
+            .await
     }
+}
+
+async fn read(conn: &mut Conn, known: &Endpoint, now: Timestamp) -> Result<WebhookHealth> {
+    let (tenant, endpoint) = (known.tenant_id, known.endpoint_id);
+    let circuit = endpoints::read_circuit(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
+    let waiting = deliveries::count_waiting(conn, tenant, endpoint, MAX_WAITING).await?;
+    let ended = deliveries::newest_ended(conn, tenant, endpoint, FIGURES_OVER).await?;
+    Ok(figures(known, circuit, waiting, &ended, now))
 }
 
 fn figures(

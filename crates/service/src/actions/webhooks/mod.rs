@@ -20,7 +20,7 @@ pub use self::endpoints::{Endpoints, seal_plain_urls};
 
 pub(crate) use self::attempt::CourierOptions;
 pub(crate) use self::courier::Courier;
-pub(crate) use self::deliveries::{drop_deliveries, record as delivery_record};
+pub(crate) use self::deliveries::{drop_deliveries, no_such_delivery, record as delivery_record};
 pub(crate) use self::endpoints::{disable_endpoints_made_by, open_url};
 pub(crate) use self::expiry::Expiry;
 pub(crate) use self::handle::{CourierHandle, HandedDelivery};

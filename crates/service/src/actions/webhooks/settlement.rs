@@ -11,9 +11,10 @@ use store::{Conn, Store};
 use tracing::{debug, info};
 use uuid::Uuid;
 
-use crate::actions::webhooks::attempt::{Attempt, AttemptOutcome, ClaimedDelivery, Outcome};
+use crate::actions::webhooks::attempt::{Attempt, ClaimedDelivery, Outcome};
 use crate::actions::webhooks::notices::mail_about_endpoint;
 use crate::actions::webhooks::resting::circuit_after;
+use crate::actions::webhooks::retries::AttemptOutcome;
 use crate::outbox::Notifications;
 use crate::runtime::Result;
 

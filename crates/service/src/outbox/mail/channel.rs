@@ -46,6 +46,13 @@ impl Mailer {
     }
 }
 
+impl MailChannel {
+    /// Whether mails are written to files, so that nobody receives any.
+    pub(crate) fn writes_files(&self) -> bool {
+        self.transport.writes_files()
+    }
+}
+
 impl OutboxChannel for MailChannel {
     type Message = Mail;
 
@@ -70,7 +77,7 @@ impl OutboxChannel for MailChannel {
 
     async fn send(&self, mail: &Mail, claimed: &LeasedMessage) -> Result<(), Failure> {
         let encoded = message::encode(&self.from, mail, claimed)
-            .map_err(|invalid| Failure::Never(invalid.to_string()))?;
+            .map_err(|invalid| Failure::never(invalid.to_string()))?;
         if mail.is_dropped {
             return Ok(());
         }
@@ -92,7 +99,7 @@ impl MailChannel {
     /// address waits for the count.
     async fn may_ask(&self, tenant: TenantId, recipient: Uuid, to: &str) -> Result<bool, Failure> {
         let address: EmailAddress =
-            to.parse().map_err(|error: InvalidEmail| Failure::Never(error.to_string()))?;
+            to.parse().map_err(|error: InvalidEmail| Failure::never(error.to_string()))?;
         let refused = match self.throttle.attempt(&Limit::CONFIRMATIONS, address.key()).await {
             Ok(()) => return Ok(true),
             Err(refused) => refused,
@@ -111,5 +118,5 @@ impl MailChannel {
 }
 
 fn later(error: &Error) -> Failure {
-    Failure::Later(error.to_string())
+    Failure::later(error.to_string())
 }

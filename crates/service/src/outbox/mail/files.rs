@@ -19,9 +19,9 @@ pub(super) async fn write(directory: PathBuf, mail: EncodedMail) -> Result<(), F
     let writing = tokio::task::spawn_blocking(move || write_file(&directory, &mail));
     match tokio::time::timeout(SEND_DEADLINE, writing).await {
         Ok(Ok(Ok(()))) => Ok(()),
-        Ok(Ok(Err(error))) => Err(Failure::Later(format!("the mail directory: {error}"))),
-        Ok(Err(_)) => Err(Failure::Later("the file's writer broke off".to_owned())),
-        Err(_) => Err(Failure::Later("the file was not written in time".to_owned())),
+        Ok(Ok(Err(error))) => Err(Failure::later(format!("the mail directory: {error}"))),
+        Ok(Err(_)) => Err(Failure::later("the file's writer broke off")),
+        Err(_) => Err(Failure::later("the file was not written in time")),
     }
 }
 

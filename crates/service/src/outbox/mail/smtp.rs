@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use url::{Host, Url};
 
 use super::message::SEND_DEADLINE;
-use crate::outbox::worker::Failure;
+use crate::outbox::worker::{Failure, Receiver};
 use crate::runtime::Result;
 
 /// How long connecting to one address may take; another address of the same host may answer.
@@ -84,11 +84,15 @@ impl Server {
     pub(super) async fn send(&self, envelope: &Envelope, bytes: &[u8]) -> Result<(), Failure> {
         let attempt = async {
             // A failure to connect says nothing about the mail.
-            let mut connection = self.connect().await.map_err(|error| Failure::Later(reason(&error)))?;
+            let mut connection =
+                self.connect().await.map_err(|error| Failure::later(reason(&error)).by(receiver(&error)))?;
             connection.send(envelope, bytes).await.map_err(|error| failure(&error))?;
             Ok(connection)
         };
-        let timed_out = |_| Err(Failure::Later(format!("the server took more than {:?}", self.deadline)));
+        let timed_out = |_| {
+            let reason = format!("the server took more than {:?}", self.deadline);
+            Err(Failure::later(reason).by(Receiver::TimedOut))
+        };
         let mut connection = timeout(self.deadline, attempt).await.unwrap_or_else(timed_out)?;
         // The server has accepted the mail: the response to QUIT does not matter.
         let _ = timeout(QUIT_TIMEOUT, connection.quit()).await;
@@ -150,7 +154,16 @@ fn failure(error: &SmtpError) -> Failure {
     let about_the_mail = error.status().is_some_and(|code| {
         code.severity == Severity::PermanentNegativeCompletion && code.category == Category::MailSystem
     });
-    if about_the_mail { Failure::Never(reason(error)) } else { Failure::Later(reason(error)) }
+    let failed = if about_the_mail { Failure::never(reason(error)) } else { Failure::later(reason(error)) };
+    failed.by(receiver(error))
+}
+
+fn receiver(error: &SmtpError) -> Receiver {
+    match error.status() {
+        Some(code) => Receiver::Answered(code.into()),
+        None if error.is_timeout() => Receiver::TimedOut,
+        None => Receiver::Unreached,
+    }
 }
 
 /// The reason for a failure. Servers may echo what they received, so only the code of a response is included.
@@ -214,6 +227,6 @@ mod tests {
         let server = Server { deadline: Duration::from_millis(50), ..Server::parse(&url, None).unwrap() };
         let envelope = Envelope::new(None, vec!["a@b.c".parse().unwrap()]).unwrap();
         let failed = server.send(&envelope, b"\r\n").await.unwrap_err();
-        assert_eq!(failed, Failure::Later("the server took more than 50ms".to_owned()));
+        assert_eq!(failed, Failure::later("the server took more than 50ms").by(Receiver::TimedOut));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use model::rule::Triggered;
+use model::rule::{ActionTest, Triggered};
 use model::{MemberRole, Timestamp, single_line};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -190,11 +190,11 @@ impl MailTemplates {
         self.notice("password_changed", to, "Your password was changed", [news, NOT_YOU.to_owned()])
     }
 
-    /// Two-factor authentication was turned on.
-    pub fn mfa_enabled(&self, to: &str, at: Timestamp) -> Mail {
+    /// Two-factor authentication was turned on, with a passkey or with an authenticator app.
+    pub fn mfa_enabled(&self, to: &str, by_passkey: bool, at: Timestamp) -> Mail {
+        let needed = if by_passkey { "your passkey" } else { "a code from your authenticator app" };
         let news = format!(
-            "Two-factor authentication was turned on for your account on {}. \
-             Signing in now needs a code from your authenticator app.",
+            "Two-factor authentication was turned on for your account on {}. Signing in now needs {needed}.",
             time(at)
         );
         self.notice("mfa_enabled", to, "Two-factor authentication is on", [news, NOT_YOU.to_owned()])
@@ -325,13 +325,13 @@ impl MailTemplates {
         self.notice("webhook_dead", to, "A webhook does not respond", [news, advice])
     }
 
-    /// A rule fired for an object. The tenant may have chosen the subject. The recipient withdraws at `withdraw_url`.
+    /// A rule fired for an object. The tenant may have chosen the subject. The recipient withdraws with the token.
     pub fn rule_triggered(
         &self,
         to: &str,
         subject: Option<&str>,
         triggered: &Triggered<'_>,
-        withdraw_url: &str,
+        withdraw_token: &str,
     ) -> Mail {
         let subject = subject.map_or_else(|| triggered.subject(), single_line);
         let body = Body {
@@ -347,11 +347,40 @@ impl MailTemplates {
             }),
             footer: Some(Link {
                 label: "To get no more mails from this account's rules".to_owned(),
-                url: withdraw_url.to_owned(),
+                url: self.withdraw_page(withdraw_token),
             }),
         };
         let mail = Mail::new("rule_triggered", to, &subject, &body);
-        Mail { withdraw_url: Some(withdraw_url.to_owned()), ..mail }
+        Mail { withdraw_url: Some(self.withdraw_url(withdraw_token)), ..mail }
+    }
+
+    /// Somebody tests the action of a rule, saved or not. The tenant may have chosen the subject.
+    pub fn rule_test(
+        &self,
+        to: &str,
+        subject: Option<&str>,
+        test: &ActionTest<'_>,
+        withdraw_token: &str,
+    ) -> Mail {
+        let subject = subject.map_or_else(|| test.rule(), single_line);
+        let body = Body {
+            heading: format!("Test of the rule \"{}\"", test.rule()),
+            paragraphs: vec![
+                format!(
+                    "Somebody tested the action of this rule on {}. It has not fired, and you need not do anything.",
+                    test.time()
+                ),
+                "When it fires, a mail to this address says for which object, and which values satisfied its condition."
+                    .to_owned(),
+            ],
+            link: None,
+            footer: Some(Link {
+                label: "To get no more mails from this account's rules".to_owned(),
+                url: self.withdraw_page(withdraw_token),
+            }),
+        };
+        let mail = Mail::new("rule_test", to, &format!("[Test] {subject}"), &body);
+        Mail { withdraw_url: Some(self.withdraw_url(withdraw_token)), ..mail }
     }
 
     /// A stranger is asked whether they want the mails of an account's rules. `account` is its name and a proved address of
@@ -361,7 +390,7 @@ impl MailTemplates {
         to: &str,
         account: (&str, &str),
         token: &str,
-        withdraw_url: &str,
+        withdraw_token: &str,
     ) -> Mail {
         let (name, email) = (harmless_name(account.0), single_line(account.1));
         let body = Body {
@@ -383,15 +412,20 @@ impl MailTemplates {
             }),
             footer: Some(Link {
                 label: "No, and do not ask me again".to_owned(),
-                url: withdraw_url.to_owned(),
+                url: self.withdraw_page(withdraw_token),
             }),
         };
         let mail = Mail::new("confirm_recipient", to, "Do you want these alerts?", &body);
-        Mail { withdraw_url: Some(withdraw_url.to_owned()), ..mail }
+        Mail { withdraw_url: Some(self.withdraw_url(withdraw_token)), ..mail }
     }
 
-    /// Where the recipient of rule mails withdraws, in a browser or by a click in a mail program.
-    pub(crate) fn withdraw_url(&self, token: &str) -> String {
+    /// Where the recipient of rule mails withdraws in a browser.
+    fn withdraw_page(&self, token: &str) -> String {
+        format!("{}/withdraw?token={token}", self.console)
+    }
+
+    /// Where a mail program withdraws for the recipient of rule mails, with one click.
+    fn withdraw_url(&self, token: &str) -> String {
         format!("{}/auth/console/recipients/withdraw?token={token}", self.public)
     }
 

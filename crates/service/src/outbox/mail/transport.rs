@@ -53,6 +53,11 @@ impl Transport {
         }
     }
 
+    /// Whether it writes files.
+    pub(super) fn writes_files(&self) -> bool {
+        matches!(*self.0, Destination::Files(_))
+    }
+
     pub(super) async fn send(&self, mail: EncodedMail) -> Result<(), Failure> {
         match &*self.0 {
             Destination::Smtp(server) => server.send(&mail.envelope, &mail.bytes).await,

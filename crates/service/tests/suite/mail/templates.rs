@@ -1,6 +1,7 @@
 //! Snapshots of every mail of the service, as text and HTML.
 
 use model::MemberRole;
+use model::rule::ActionTest;
 use service::mail::{Ended, KeyFacts, Mail, MailTemplates};
 
 use super::stage::START;
@@ -26,7 +27,7 @@ fn every_mail_matches_its_snapshot() {
     let all = [
         templates.password_reset(TO, "rt_0123456789abcdef"),
         templates.password_changed(TO, START),
-        templates.mfa_enabled(TO, START),
+        templates.mfa_enabled(TO, false, START),
         templates.mfa_disabled(TO, START),
         templates.identity_linked(TO, "Google", START),
         templates.identity_unlinked(TO, "GitHub", START),
@@ -41,7 +42,7 @@ fn every_mail_matches_its_snapshot() {
             TO,
             ("Shop & <sons>: http://evil.example", "bob@shop.example"),
             "token",
-            "https://auspex.example/auth/console/recipients/withdraw?token=other",
+            "other",
         ),
         templates.email_verification(TO, "vt_0123456789abcdef"),
         templates.address_proved(TO, ENDED, START),
@@ -54,6 +55,7 @@ fn every_mail_matches_its_snapshot() {
             "it_0123456789abcdef",
         ),
         templates.new_network(TO, "203.0.113.9", Some("Mozilla/5.0 <b>\nPay here"), START),
+        templates.rule_test(TO, None, &ActionTest { rule_name: "Shop & <sons>", at: START }, "other"),
         templates.webhook_dead(TO, "https://shop.example/hook?a=1&b=2", "the receiver answered 500", START),
     ];
     for mail in &all {

@@ -1,0 +1,1 @@
+var e=e=>`/console/webhooks/${e}`;export{e as t};
