@@ -21,6 +21,8 @@ const OF_AN_OBJECT: u64 = 20;
 const BATCH: u64 = 20_000;
 /// Rows a second that one core must replay.
 const ROWS_PER_SECOND: f64 = 50_000.0;
+/// The same with facts on SQLite, whose counting is on that core, too.
+const ROWS_PER_SECOND_WITH_FACTS: f64 = 15_000.0;
 /// Three comparisons, one of them negated; and facts, each of which is counted for every analysis.
 const CONDITIONS: [(&str, &str); 2] = [
     ("", "is_scammer > 0.95 or not (trust_score >= 0.1 or buyer_intent = browsing)"),
@@ -67,7 +69,9 @@ pub(crate) async fn measure(cluster: Option<&str>, rows: u64) -> Result<Vec<Figu
         #[expect(clippy::cast_precision_loss, reason = "counts far below 2^52")]
         let rate = rows as f64 / used;
         let what = format!("{name}: replayed analyses per second of CPU{facts}");
-        figures.push(Figure::at_least(what, rate, "/s", ROWS_PER_SECOND));
+        let counts_itself = cluster.is_none() && !facts.is_empty();
+        let least = if counts_itself { ROWS_PER_SECOND_WITH_FACTS } else { ROWS_PER_SECOND };
+        figures.push(Figure::at_least(what, rate, "/s", least));
         let what = format!("{name}: memory of a replay{facts}");
         figures.push(Figure::at_most(what, memory, "MiB", MEMORY_MIB));
     }
