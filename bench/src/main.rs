@@ -116,9 +116,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Measures reads among many objects; creating them takes minutes.
 async fn measure_reads(objects: u64) -> Result<Vec<Figure>, Box<dyn Error>> {
-    let mut figures = reads::measure(None, objects).await?;
+    let mut figures = Box::pin(reads::measure(None, objects)).await?;
     if let Some(cluster) = cluster() {
-        figures.extend(reads::measure(Some(&cluster), objects).await?);
+        figures.extend(Box::pin(reads::measure(Some(&cluster), objects)).await?);
     }
     Ok(figures)
 }

@@ -178,9 +178,9 @@ impl PostgresServer {
                 if !self.is_running() {
                     let mut command = tool("postgres");
                     command.args(["-D", &self.data, "-p", &port]);
-                    settings.iter().for_each(|setting| {
+                    for setting in settings {
                         command.args(["-c", setting]);
-                    });
+                    }
                     *self.process.lock().unwrap() = Some(command.spawn().unwrap());
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;

@@ -141,13 +141,11 @@ impl ActionTests {
     async fn webhook(&self, tenant: TenantId, endpoint: Uuid) -> Result<RuleTest> {
         let sent = self.firings.deliveries.send_test(tenant, endpoint).await?;
         let attempt = self.first_attempt(tenant, sent.id);
-        match tokio::time::timeout(DELIVERY_PATIENCE, attempt).await {
-            Ok(delivery) => Ok(outcome_of(delivery?)),
-            Err(_) => {
-                let waiting = ended(RuleTestOutcome::Waiting, "no attempt has ended yet");
-                Ok(RuleTest { delivery_id: Some(sent.id), ..waiting })
-            }
+        if let Ok(delivery) = tokio::time::timeout(DELIVERY_PATIENCE, attempt).await {
+            return Ok(outcome_of(delivery?));
         }
+        let waiting = ended(RuleTestOutcome::Waiting, "no attempt has ended yet");
+        Ok(RuleTest { delivery_id: Some(sent.id), ..waiting })
     }
 
     /// Refuses one message more than an account may send in a day.

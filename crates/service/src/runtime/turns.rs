@@ -144,7 +144,9 @@ mod tests {
     fn a_round_in_vain_goes_on_anywhere_between_tenants_that_were_served() {
         let jumped = |served: &[u128], fraction: f64| {
             let mut cursor = Cursor::default();
-            served.iter().for_each(|number| cursor.served(tenant(*number)));
+            for number in served {
+                cursor.served(tenant(*number));
+            }
             cursor.jump(fraction);
             cursor.after().map(|tenant| tenant.0.as_u128())
         };

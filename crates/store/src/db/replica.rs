@@ -178,7 +178,7 @@ impl Replica {
     /// must answer.
     pub(crate) async fn lend(&self, caller: Uuid, begin: Option<SqlStr>) -> Option<Conn> {
         let lent = self.try_lend(caller, begin).await;
-        lent.inspect_err(|outcome| count(*outcome)).ok()
+        lent.inspect_err(|outcome| count(outcome)).ok()
     }
 
     async fn try_lend(&self, caller: Uuid, begin: Option<SqlStr>) -> Result<Conn, &'static str> {
@@ -357,7 +357,7 @@ mod tests {
         let now = Instant::now() + SECOND * 100;
         let state = asked_until(now, 20);
         let lag = |position| state.lag(&at(position), now);
-        assert_eq!([lag(200), lag(199), lag(180), lag(1)], [SECOND * 0, SECOND, SECOND * 2, SECOND * 20]);
+        assert_eq!([lag(200), lag(199), lag(180), lag(1)], [Duration::ZERO, SECOND, SECOND * 2, SECOND * 20]);
         assert_eq!(lag(-1), KEPT);
     }
 }

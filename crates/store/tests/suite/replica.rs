@@ -75,7 +75,7 @@ async fn a_list_from_the_replica_shows_what_its_caller_has_written() {
         write(&store, "newer").await;
         list(&store, OTHER).await
     });
-    assert_eq!(both.await, pair(PRIMARY, "newer"), "a request that reads may write, too");
+    assert_eq!(Box::pin(both).await, pair(PRIMARY, "newer"), "a request that reads may write, too");
 
     replica.resume().await;
     let caught_up = tokio::time::timeout(PATIENCE, async {
