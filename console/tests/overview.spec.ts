@@ -21,13 +21,13 @@ test("each figure says what it was a day before, leads to its list, and follows 
   const figure = (name: string) => page.getByRole("list", { name: "Figures" }).getByRole("listitem").filter({ has: page.getByRole("link", { name, exact: true }) });
   await expect(figure("Events")).toContainText("in the last 24 hours, 0 in the 24 before");
   const { firings } = (await (await person.api.get("/v1/rule_firings")).json()) as { firings: unknown[] };
-  await expect(figure("Rules fired today")).toContainText(`${firings.length}nothing known of yesterday`);
+  await expect(figure("Rules fired today")).toContainText(`${firings.length}none recorded yesterday`);
   await expect(page.getByRole("img", { name: `Firings by UTC day, ${firings.length} ${firings.length === 1 ? "firing" : "firings"} in 1 day` })).toBeVisible();
   const byDay = page.getByRole("region", { name: "Firings", exact: true });
   await byDay.getByRole("button", { name: "Show as table" }).press("Enter");
   await expect(byDay.getByRole("row"), "the days of which something is known").toHaveCount(2);
   await expect(figure("Analyses today")).toContainText("0 yesterday");
-  await expect(figure("Objects")).toContainText("6 new today, nothing known of yesterday100 % analyzed");
+  await expect(figure("Objects")).toContainText("6 new today, none recorded yesterday100 % analyzed");
   const lists = { Objects: "/console/explore", Events: "/console/explore?sort=recent", Flagged: "/console/explore?sort=flagged", "Rules fired today": "/console/rules?tab=firings", "Analyses today": "/console/billing", "Spent today": "/console/billing" };
   for (const [name, address] of Object.entries(lists)) {
     await press(page, "link", name);

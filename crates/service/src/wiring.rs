@@ -191,10 +191,7 @@ impl Wiring {
                 self.workers.clone(),
                 (self.options.replay_inline, u32::from(self.options.answer_history_days)),
             ),
-            tests: ActionTests {
-                firings: firings.clone(),
-                throttle: Throttle::new(self.store.clone(), self.clock.clone()),
-            },
+            tests: ActionTests::new(firings.clone(), Throttle::new(self.store.clone(), self.clock.clone())),
             firings,
             recipients,
             endpoints: Endpoints {

@@ -82,7 +82,7 @@ function Figure({ name, value, change, to, search }: { name: string; value: stri
 /** What happened today, and yesterday; nothing of a day before the first that is known. */
 function changeOf(days: Schemas["Overview"]["days"], of: (day: Schemas["OverviewDay"]) => number): { today: number; yesterday: string } {
   const [yesterday, today] = days.length > 1 ? days.slice(-2) : [undefined, days.at(-1)];
-  return { today: today ? of(today) : 0, yesterday: yesterday ? `${compact(of(yesterday))} yesterday` : "nothing known of yesterday" };
+  return { today: today ? of(today) : 0, yesterday: yesterday ? `${compact(of(yesterday))} yesterday` : "none recorded yesterday" };
 }
 
 function Figures({ overview, usage }: { overview: Schemas["Overview"]; usage: Schemas["Usage"] | undefined }) {
@@ -101,7 +101,7 @@ function Figures({ overview, usage }: { overview: Schemas["Overview"]; usage: Sc
       <Figure
         name="Flagged"
         value={compact(overview.flagged)}
-        change={[`${compact(flagged.today)} new today, ${flagged.yesterday}`, "80\u00a0% or more on a yes/no signal"]}
+        change={[`${compact(flagged.today)} times today, ${flagged.yesterday}`, "80\u00a0% or more on a yes/no signal"]}
         to="/console/explore"
         search={{ sort: "flagged" }}
       />

@@ -1,11 +1,13 @@
 // Tests the action of a rule as it is filled in, and says beside the button what came of it.
 import { useEffect, useRef, useState } from "react";
 
+import { queries } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Problem, valuesOf } from "../../parts/Form";
 import { Link } from "../../parts/Link";
 import { Notice, type Tone } from "../../parts/Notice";
 import { endpointPath } from "../webhooks/endpoint-path";
+import { DELIVERIES } from "../webhooks/queries";
 import { configOf, withoutPrefix } from "./action";
 import { testAction, type ActionType, type RuleTest } from "./queries";
 import styles from "./Rules.module.css";
@@ -14,9 +16,9 @@ import styles from "./Rules.module.css";
 type Sending = Exclude<ActionType, "review">;
 
 const HINTS: Record<Sending, string> = {
-  email: "Sends a mail that says that it is a test, and saves nothing.",
-  slack: "Posts a message that says that it is a test, and saves nothing.",
-  webhook: "Sends an event of the type endpoint.test, signed like any other, and saves nothing.",
+  email: "Sends a mail that says that it is a test, and does not save the rule.",
+  slack: "Posts a message that says that it is a test, and does not save the rule.",
+  webhook: "Sends an event of the type endpoint.test, signed like any other, and does not save the rule.",
 };
 
 interface Tested {
@@ -40,7 +42,10 @@ export function ActionTest({ type }: { type: Sending }) {
     setPending(true);
     setLast(undefined);
     await testAction(values.name?.trim() || undefined, type, config).then(
-      (result) => setLast({ type, result, endpointId: config.endpoint_id }),
+      (result) => {
+        setLast({ type, result, endpointId: config.endpoint_id });
+        if (result.delivery_id) void queries.invalidateQueries({ queryKey: DELIVERIES });
+      },
       (error: unknown) => setLast({ type, problem: withoutPrefix(error) }),
     );
     setPending(false);
@@ -68,7 +73,7 @@ const OUTCOMES: Record<RuleTest["outcome"], { tone: Tone; says: (receiver: strin
   sent: { tone: "good", says: () => "The test was sent" },
   refused: { tone: "bad", says: (receiver) => `${receiver} did not take the test` },
   timed_out: { tone: "bad", says: (receiver) => `${receiver} did not answer in time` },
-  unreachable: { tone: "bad", says: (receiver) => `${receiver} could not be reached` },
+  unreachable: { tone: "bad", says: () => "The test could not be sent" },
   unconfirmed: { tone: "warn", says: () => "Nothing was sent" },
   waiting: { tone: "warn", says: () => "The test is on its way" },
 };

@@ -24,7 +24,7 @@ export interface Filter {
   endpointId?: string;
 }
 
-const DELIVERIES = ["deliveries"];
+export const DELIVERIES = ["deliveries"];
 const MOVING_MS = 3000;
 const PAGE = 50;
 const isMoving = (delivery: Delivery) => delivery.status === "delivering" || (delivery.status === "pending" && delivery.attempts === 0);

@@ -373,7 +373,8 @@ pub struct OverviewDay {
     pub date: Date,
     /// Objects that were first seen.
     pub objects: i64,
-    /// Objects that an analysis flagged: a yes/no probability of 0.8 or more, and none before.
+    /// How often an analysis flagged an object: a yes/no probability of 0.8 or more, after less or none. One that goes back and
+    /// forth counts each time.
     pub flagged: i64,
     /// How often rules fired, in shadow too.
     pub firings: i64,

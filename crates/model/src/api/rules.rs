@@ -255,7 +255,7 @@ pub enum RuleTestOutcome {
     Refused,
     /// The receiver did not answer in time.
     TimedOut,
-    /// The receiver could not be reached, or the connection broke.
+    /// It could not be sent: the receiver was not reached, the connection broke, or the address is not allowed.
     Unreachable,
     /// Nothing was sent, because the recipient of the email has not agreed to it.
     Unconfirmed,

@@ -11,8 +11,9 @@ use model::{TenantId, UserId};
 use percent_encoding::percent_decode_str;
 use service::{Allowance, Caller, Decision, Error, Kind, Presented, RefusedFrom, RequestLine, audit, traces};
 use store::accounts::audit_log::Origin;
-use store::reading_as;
+use store::{Store, reading_as};
 use url::form_urlencoded;
+use uuid::Uuid;
 
 use super::client_address::{ClientAddress, RequestId, agent};
 use super::envelope::Refusal;
@@ -60,14 +61,33 @@ pub(super) async fn authenticate(
             if is_read_only {
                 reading_as(caller.id(), handled).await
             } else {
+                let mut writing = Writing { store: app.service.store(), caller: caller.id(), is_over: false };
                 let response = handled.await;
-                app.service.store().note_write(caller.id());
+                writing.is_over = true;
                 response
             }
         }
         Err(refusal) => Refusal(refusal).into_response(),
     };
     with_rate_limit_headers(response, decision.allowance)
+}
+
+/// Remembers, when it is dropped, that a caller has written. A client that does not wait for the answer drops the request too,
+/// and what it has begun may be written after that.
+struct Writing<'a> {
+    store: &'a Store,
+    caller: Uuid,
+    is_over: bool,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            self.store.note_write(self.caller);
+        } else {
+            self.store.note_writing(self.caller);
+        }
+    }
 }
 
 /// Where a request comes from, for the audit log.

@@ -56,7 +56,8 @@ pub(super) async fn list(
     let [with_health] = extract::included(parameters.include.as_deref(), ["health"])?;
     let mut list = app.service.actions.endpoints.list(caller.tenant).await?;
     if with_health {
-        let mut health = app.service.actions.deliveries.health_of_all(caller.tenant).await?;
+        let ids: Vec<Uuid> = list.webhooks.iter().map(|endpoint| endpoint.id).collect();
+        let mut health = app.service.actions.deliveries.health_of_all(caller.tenant, &ids).await;
         for endpoint in &mut list.webhooks {
             endpoint.health = health.remove(&endpoint.id);
         }

@@ -78,6 +78,7 @@ const QUIET: &[(&str, &str, &str)] = &[
 testkit::on_both!(
     every_operation_that_changes_something_leaves_a_line,
     a_line_says_who_did_what_from_where,
+    a_deletion_in_steps_is_one_line,
     secrets_are_left_out,
     a_reset_password_and_a_first_proof_are_recorded,
     a_refused_change_leaves_no_line,
@@ -376,6 +377,19 @@ async fn a_line_says_who_did_what_from_where(app: &App) {
     let line = &entries(app, &token, "").await[0];
     let before = json!({"object_type": "user", "display_name": "Eve", "events": 1, "labels": 0, "reviews": 0, "firings": 0});
     assert_eq!((&line["action"], &line["before"]), (&json!("object.deleted"), &before));
+}
+
+async fn a_deletion_in_steps_is_one_line(app: &App) {
+    let token = app.register("ann@example.com").await;
+    let events = json!({"events": vec![json!({"type": "message", "content": "hi"}); 500]});
+    for _ in 0..21 {
+        assert_eq!(app.call(&token, Method::POST, "/v1/objects/o1/events", &events).await.status, 202);
+    }
+    assert_eq!(app.call(&token, Method::DELETE, "/v1/objects/o1", &Value::Null).await.status, 204);
+    let lines = entries(app, &token, "&action=object.deleted").await;
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(lines[0]["before"]["events"], 10_500);
+    assert_eq!(app.call(&token, Method::GET, "/v1/objects/o1", &Value::Null).await.status, 404);
 }
 
 async fn secrets_are_left_out(app: &App) {

@@ -3,6 +3,7 @@
 //! A test can be no more than a rule: it writes to whom a rule may write, counts like the mails and messages of rules, and there
 //! are few of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use model::TenantId;
@@ -14,6 +15,7 @@ use store::Conn;
 use store::actions::firings::{self, MessageCounts};
 use store::actions::webhooks::deliveries;
 use store::outbox::messages;
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use crate::actions::firings::{CHATS_PER_DAY, Firings, MAILS_PER_DAY};
@@ -26,16 +28,21 @@ use crate::runtime::{Error, Kind, Limit, Result, Throttle, internal};
 
 /// What a message calls a rule without a name.
 const UNNAMED: &str = "a rule without a name";
-/// How long a delivery is waited for: longer than one attempt takes.
+/// How long a delivery is waited for: longer than one attempt may take by default.
 const DELIVERY_PATIENCE: Duration = Duration::from_secs(15);
 /// How often it is looked at meanwhile. In real time.
-const LOOK: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_millis(300);
+/// How long a mail may take, with the wait for others: shorter than the service waits for requests when it ends.
+const MAIL_PATIENCE: Duration = Duration::from_secs(12);
+/// Test mails at the same time, beside those of the queue. Mail servers throttle whoever opens many connections.
+const MAILS_AT_ONCE: usize = 2;
 
 /// Tests actions of rules.
 #[derive(Clone)]
 pub struct ActionTests {
-    pub(crate) firings: Firings,
-    pub(crate) throttle: Throttle,
+    firings: Firings,
+    throttle: Throttle,
+    mails: Arc<Semaphore>,
 }
 
 /// Whether a mail may be sent to a recipient.
@@ -47,6 +54,10 @@ enum Permission {
 }
 
 impl ActionTests {
+    pub(crate) fn new(firings: Firings, throttle: Throttle) -> Self {
+        Self { firings, throttle, mails: Arc::new(Semaphore::new(MAILS_AT_ONCE)) }
+    }
+
     /// Sends a test of an action, and waits for what the receiver says.
     pub async fn run(&self, tenant: TenantId, request: &RuleTestRequest) -> Result<RuleTest> {
         let name = request.name.as_deref().map_or_else(|| Ok(UNNAMED.to_owned()), checked_name)?;
@@ -85,7 +96,16 @@ impl ActionTests {
             Permission::Refused(reason) => return Ok(ended(RuleTestOutcome::Unconfirmed, reason)),
         };
         let mail = templates.rule_test(to, subject, test, &withdraw_token);
-        Ok(match mailer.send_once(tenant, &mail).await {
+        let sent = tokio::time::timeout(MAIL_PATIENCE, async {
+            let _turn = self.mails.acquire().await;
+            mailer.send_once(tenant, &mail).await
+        });
+        let Ok(sent) = sent.await else {
+            let detail =
+                format!("the mail server did not take the mail within {} s", MAIL_PATIENCE.as_secs());
+            return Ok(ended(RuleTestOutcome::TimedOut, &detail));
+        };
+        Ok(match sent {
             Ok(()) if mailer.channel().writes_files() => {
                 ended(RuleTestOutcome::Sent, "written to a file, because this service has no mail server")
             }
@@ -141,8 +161,9 @@ impl ActionTests {
     async fn webhook(&self, tenant: TenantId, endpoint: Uuid) -> Result<RuleTest> {
         let sent = self.firings.deliveries.send_test(tenant, endpoint).await?;
         let attempt = self.first_attempt(tenant, sent.id);
-        if let Ok(delivery) = tokio::time::timeout(DELIVERY_PATIENCE, attempt).await {
-            return Ok(outcome_of(delivery?));
+        // It is sent whatever happens here: without its outcome, the caller hears at least which delivery it is.
+        if let Ok(Ok(delivery)) = tokio::time::timeout(DELIVERY_PATIENCE, attempt).await {
+            return Ok(outcome_of(delivery));
         }
         let waiting = ended(RuleTestOutcome::Waiting, "no attempt has ended yet");
         Ok(RuleTest { delivery_id: Some(sent.id), ..waiting })

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use model::api::{Event, EventList, ObjectAnalysis, ObjectList, ObjectState, ObjectSummary};
 use model::condition::{BoundCondition, Query};
-use model::{TenantId, event};
+use model::{AuditAction, TenantId, event};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use store::analysis::signals::Signal;
 use store::analysis::{history, jobs};
 use store::objects::conditions::{AnswerFilter, ConditionSearch, LONGEST_SCAN};
@@ -190,22 +190,20 @@ impl ObjectReads {
     /// deliveries, these go first, in steps: a deletion that was interrupted is continued by calling this again.
     pub async fn delete(&self, tenant: TenantId, object_id: &str) -> Result<()> {
         let shard = self.random.shard();
-        let step = async |conn: &mut Conn| {
-            deletion::drop_some(conn, tenant, object_id, DELETED_AT_ONCE, shard).await
-        };
-        while self.store.write("delete_some_of_object", step).await? {}
+        let mut is_begun = false;
+        while self.delete_some(tenant, object_id, shard, is_begun).await? {
+            is_begun = true;
+        }
+        let name = if is_begun { "delete_rest_of_object" } else { "delete_object" };
         let deleted = self
             .store
             // However many firings and deliveries there are.
             .for_maintenance()
-            .write("delete_object", async |conn: &mut Conn| {
-                let object = reads::find(conn, tenant, object_id).await?.ok_or_else(no_such_object)?;
-                let records = deletion::records_about(conn, tenant, object_id).await?;
-                let before = json!({
-                    "object_type": object.object_type, "display_name": object.display_name, "events": object.event_count,
-                    "labels": records.labels, "reviews": records.reviews, "firings": records.firings,
-                });
-                audit::note(tenant, object_id, Some(&before), audit::NONE);
+            .write(name, async |conn: &mut Conn| {
+                let before = what_is_deleted(conn, tenant, object_id).await?;
+                if !is_begun {
+                    audit::note(tenant, object_id, Some(&before), audit::NONE);
+                }
                 let is_deleted = deletion::delete(conn, tenant, object_id, shard).await?;
                 if is_deleted { Ok(()) } else { Err(no_such_object()) }
             })
@@ -213,6 +211,37 @@ impl ObjectReads {
         self.cache.invalidate(tenant, object_id);
         deleted
     }
+
+    /// A step before the last one. The first says so in the audit log: the deletion may be interrupted after it.
+    async fn delete_some(
+        &self,
+        tenant: TenantId,
+        object_id: &str,
+        shard: i64,
+        is_begun: bool,
+    ) -> Result<bool> {
+        self.store
+            .write("delete_some_of_object", async |conn: &mut Conn| {
+                let more = deletion::drop_some(conn, tenant, object_id, DELETED_AT_ONCE, shard).await?;
+                if more && !is_begun {
+                    let before = what_is_deleted(conn, tenant, object_id).await?;
+                    let what = (tenant, AuditAction::ObjectDeleted);
+                    audit::also(conn, what, object_id, Some(&before), audit::NONE).await?;
+                }
+                Ok(more)
+            })
+            .await
+    }
+}
+
+/// What the audit log says of an object that is deleted.
+async fn what_is_deleted(conn: &mut Conn, tenant: TenantId, object_id: &str) -> Result<Value> {
+    let object = reads::find(conn, tenant, object_id).await?.ok_or_else(no_such_object)?;
+    let records = deletion::records_about(conn, tenant, object_id).await?;
+    Ok(json!({
+        "object_type": object.object_type, "display_name": object.display_name, "events": object.event_count,
+        "labels": records.labels, "reviews": records.reviews, "firings": records.firings,
+    }))
 }
 
 /// An event as the API shows it.

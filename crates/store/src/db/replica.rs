@@ -15,8 +15,8 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::db::conn::{Conn, Lent};
-use crate::db::connect::REPLICA_CONNECTIONS;
-use crate::db::error::{Error, Result};
+use crate::db::connect::{REPLICA_CONNECTIONS, connection_beside};
+use crate::db::error::{Error, Result, StoreError};
 use crate::db::limits::RETURN_LIMIT;
 use crate::db::sessions::require_own_sessions;
 use crate::db::statement::fetch_one;
@@ -29,6 +29,8 @@ const KEPT: Duration = Duration::from_mins(1);
 const LEND_LIMIT: Duration = Duration::from_secs(1);
 /// How long it may take to answer before the primary is asked.
 const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+/// For how long a replica is left alone that did not answer, although it says how far it is.
+const REST: Duration = Duration::from_secs(5);
 /// Callers whose last write is remembered.
 const MAX_CALLERS: usize = 10_000;
 
@@ -93,12 +95,15 @@ impl Standing {
 /// A replica, and what this process knows of it.
 pub(crate) struct Replica {
     pool: PgPool,
+    /// The connection of its own on which it is asked how far it is, however many lists are read.
+    follower: PgPool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     health: Health,
+    rests_until: Option<Instant>,
     /// What the primary said, and when it was asked; oldest first.
     positions: VecDeque<(Instant, Standing)>,
     /// When each caller last wrote, or read from the primary what could have come from the replica.
@@ -157,7 +162,8 @@ impl State {
 
 impl Replica {
     pub(crate) fn new(pool: PgPool) -> Self {
-        Self { pool, state: Mutex::default() }
+        let follower = connection_beside(&pool);
+        Self { pool, follower, state: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -184,20 +190,26 @@ impl Replica {
     async fn try_lend(&self, caller: Uuid, begin: Option<SqlStr>) -> Result<Conn, &'static str> {
         let required = {
             let state = self.state();
-            if state.health != Health::Good {
+            let rests = state.rests_until.is_some_and(|until| Instant::now() < until);
+            if state.health != Health::Good || rests {
                 return Err("down");
             }
             // Whoever has just written waits for the next time that the primary is asked.
             state.required(caller, Instant::now()).cloned().ok_or("written")?
         };
-        if self.pool.size() >= REPLICA_CONNECTIONS && self.pool.num_idle() == 0 {
+        let is_busy = || self.pool.size() >= REPLICA_CONNECTIONS && self.pool.num_idle() == 0;
+        if is_busy() {
             return Err("busy");
         }
         let down = |error: Error| {
             self.judge(Some(&error.to_string()));
             "down"
         };
-        let (mut conn, standing) = self.ask().await.map_err(down)?;
+        let (mut conn, standing) = match self.ask(&self.pool).await {
+            // Others were faster to take the last one.
+            Err(Error::Late { .. }) if is_busy() => return Err("busy"),
+            asked => asked.map_err(down)?,
+        };
         if standing.objection(&required).is_some() || standing.position < required.position {
             return Err("behind");
         }
@@ -209,9 +221,9 @@ impl Replica {
     }
 
     /// A connection, and what its server says of itself.
-    async fn ask(&self) -> Result<(Conn, Standing)> {
+    async fn ask(&self, pool: &PgPool) -> Result<(Conn, Standing)> {
         let deadline = Instant::now() + LEND_LIMIT;
-        let acquired = timeout_at(deadline, self.pool.acquire()).await;
+        let acquired = timeout_at(deadline, pool.acquire()).await;
         let mut conn = Conn::Postgres(Lent::plain(acquired.map_err(|_| late(LEND_LIMIT))??));
         let said = timeout_at(deadline, Standing::of(&mut conn)).await;
         match said.unwrap_or_else(|_| Err(late(LEND_LIMIT))) {
@@ -234,14 +246,17 @@ impl Replica {
     }
 
     /// Counts an answer of the replica. Only a success counts as one: whatever the replica refuses, the primary is asked.
-    pub(crate) fn record(is_answered: bool) {
-        count(if is_answered { "replica" } else { "failed" });
+    pub(crate) fn record<T, E: StoreError>(&self, outcome: &Result<T, E>) {
+        count(if outcome.is_ok() { "replica" } else { "failed" });
+        if outcome.as_ref().err().and_then(E::store_error).is_some_and(Error::is_unavailable) {
+            self.state().rests_until = Some(Instant::now() + REST);
+        }
     }
 
     /// Asks the replica how far it is, now that the primary has said where it is. Returns how many bytes of the log it lacks.
     pub(crate) async fn compare(&self, asked: Instant, primary: Standing) -> Result<i64> {
         self.state().add_position(asked, primary.clone());
-        let (_conn, standing) = self.ask().await?;
+        let (_conn, standing) = self.ask(&self.follower).await?;
         if let Some(objection) = standing.objection(&primary) {
             return Err(Error::Replica(objection));
         }
@@ -260,6 +275,9 @@ impl Replica {
     pub(crate) fn judge(&self, complaint: Option<&str>) {
         let health = if complaint.is_none() { Health::Good } else { Health::Bad };
         let before = std::mem::replace(&mut self.state().health, health);
+        if complaint.is_some() {
+            metrics::gauge!("auspex_replica_lag_seconds").set(KEPT.as_secs_f64());
+        }
         match complaint {
             None if before != health => info!("the replica answers: lists come from it"),
             Some(reason) if before != health => {
@@ -271,7 +289,7 @@ impl Replica {
 
     pub(crate) async fn close(&self) {
         // One that no longer answers does not let go of its connections.
-        let _ = timeout(RETURN_LIMIT, self.pool.close()).await;
+        let _ = timeout(RETURN_LIMIT, async { tokio::join!(self.pool.close(), self.follower.close()) }).await;
     }
 }
 

@@ -146,7 +146,7 @@ impl Store {
                 replica.lend(caller, is_snapshot.then(|| self.begin(POSTGRES_BEGIN_SNAPSHOT))).await
         {
             let outcome = run_on(conn, work.clone(), Replica::deadline(), Replica::late).await;
-            Replica::record(outcome.is_ok());
+            replica.record(&outcome);
             if outcome.is_ok() {
                 meter(name, started, 1, true);
                 return outcome;

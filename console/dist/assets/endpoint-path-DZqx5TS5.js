@@ -1,1 +1,0 @@
-var e=e=>`/console/webhooks/${e}`;export{e as t};
