@@ -926,7 +926,10 @@ export interface OverviewDay {
   date: string;
   /** Objects that were first seen. */
   objects: number;
-  /** Objects that an analysis flagged: a yes/no probability of 0.8 or more, and none before. */
+  /**
+   * How often an analysis flagged an object: a yes/no probability of 0.8 or more, after less or none. One
+   * that goes back and forth counts each time.
+   */
   flagged: number;
   /** How often rules fired, in shadow too. */
   firings: number;

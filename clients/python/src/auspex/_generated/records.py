@@ -1258,7 +1258,9 @@ class OverviewDay(Record):
     """Objects that were first seen."""
 
     flagged: int
-    """Objects that an analysis flagged: a yes/no probability of 0.8 or more, and none before."""
+    """How often an analysis flagged an object: a yes/no probability of 0.8 or more, after less or none. One that
+    goes back and forth counts each time.
+    """
 
     firings: int
     """How often rules fired, in shadow too."""
