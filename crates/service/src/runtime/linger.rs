@@ -12,9 +12,9 @@ use tokio::time::Instant;
 const RATES: std::ops::Range<f64> = 100.0..500.0;
 /// How long pieces are counted for a rate.
 const COUNTED: Duration = Duration::from_millis(100);
-/// So many groups in a row that nobody joined: whoever sends waits for the answer before sending again.
+/// After this many groups in a row that nobody joined, the callers must be waiting for each answer before they send again.
 const IN_VAIN: u32 = 8;
-/// So many groups do not wait after that.
+/// This many groups do not wait after that.
 const PAUSE: u32 = 64;
 
 /// Counts pieces, and decides for each group.
