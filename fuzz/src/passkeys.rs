@@ -9,7 +9,7 @@ use model::api::{PasskeyAssertion, PasskeyAttestation, PasskeySignature};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::verifier::{Asked, Credential, Refused, Verifier, challenge_in};
+use crate::verifier::{Ceremony, Credential, Refused, Verifier, challenge_in};
 
 const SITE: &str = "https://auspex.example.com";
 
@@ -25,10 +25,10 @@ fn waiting() -> &'static Waiting {
     static WAITING: OnceLock<Waiting> = OnceLock::new();
     WAITING.get_or_init(|| {
         let verifier = Verifier::new(&SITE.parse().expect("a URL"), Duration::from_secs(300)).expect("a domain");
-        let Asked { options, state } =
+        let Ceremony { options, state } =
             verifier.ask_to_create(Uuid::nil(), "ann@example.com", &[]).expect("a challenge");
         let created = (client_data("webauthn.create", &options.challenge), state);
-        let Asked { options, state } = verifier.ask_to_sign().expect("a challenge");
+        let Ceremony { options, state } = verifier.ask_to_sign().expect("a challenge");
         let signed = (client_data("webauthn.get", &options.challenge), state);
         let mut waiting = Waiting { verifier, created, signed, stored: None };
         waiting.stored = Some(waiting.create(&right_answer()).expect("a passkey"));

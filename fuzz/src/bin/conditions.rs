@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use model::condition::{AnswerValue, Condition, Facts, Query, SignalShape};
+use model::condition::{ComparedValue, Condition, Facts, Query, SignalShape};
 
 fn shape(key: &str) -> Option<SignalShape> {
     match key.len() % 4 {
@@ -21,7 +21,7 @@ fuzz_target!(|text: &str| {
             assert_eq!(Condition::parse(&printed).as_ref(), Ok(&condition), "{printed}");
             if let Ok(bound) = condition.bind(shape) {
                 assert!(!bound.matches(|_| None));
-                bound.matches_with(|_| Some(AnswerValue::Number(0.5)), Some(&Facts::default()));
+                bound.matches_with(|_| Some(ComparedValue::Number(0.5)), Some(&Facts::default()));
             }
         }
         Err(error) => assert!(error.column <= text.chars().count() + 1, "{error:?}"),
