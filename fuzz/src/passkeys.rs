@@ -1,4 +1,4 @@
-//! A verifier of passkeys, with the right challenge and whatever an authenticator may say about it.
+//! What authenticators and browsers answer about passkeys, to a verifier that waits for the right challenge.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,9 +9,21 @@ use model::api::{PasskeyAssertion, PasskeyAttestation, PasskeySignature};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::verifier::{Ceremony, Credential, Refused, Verifier, challenge_in};
+#[path = "../../crates/service/src/accounts/passkeys/verifier/mod.rs"]
+mod verifier;
+
+use verifier::{Ceremony, Credential, Refused, Verifier, challenge_in};
 
 const SITE: &str = "https://auspex.example.com";
+
+/// Runs one case.
+pub fn check(data: &[u8]) {
+    create(data);
+    // The head of an authenticator's data has 37 bytes, with zeros in it; the signature follows.
+    let (authenticator, signature) = data.split_at(data.len().min(37));
+    sign(authenticator, signature);
+    read_client_data(data);
+}
 
 /// Challenges that wait for their answers, and a passkey that is known.
 struct Waiting {
@@ -24,7 +36,8 @@ struct Waiting {
 fn waiting() -> &'static Waiting {
     static WAITING: OnceLock<Waiting> = OnceLock::new();
     WAITING.get_or_init(|| {
-        let verifier = Verifier::new(&SITE.parse().expect("a URL"), Duration::from_secs(300)).expect("a domain");
+        let verifier =
+            Verifier::new(&SITE.parse().expect("a URL"), Duration::from_mins(5)).expect("a domain");
         let Ceremony { options, state } =
             verifier.ask_to_create(Uuid::nil(), "ann@example.com", &[]).expect("a challenge");
         let created = (client_data("webauthn.create", &options.challenge), state);
@@ -46,7 +59,7 @@ fn encoded(bytes: &[u8]) -> String {
 }
 
 /// The authenticator's answer about a passkey whose public key is the base point of P-256.
-pub fn right_answer() -> Vec<u8> {
+fn right_answer() -> Vec<u8> {
     use sha2::{Digest as _, Sha256};
     const X: &str = "6b17d1f2e12c4247f8bce6e563a440f277037d812deb33a0f4a13945d898c296";
     const Y: &str = "4fe342e2fe1a7f9b8ee7eb4a7c0f9e162bce33576b315ececbb6406837bf51f5";
@@ -63,20 +76,21 @@ pub fn right_answer() -> Vec<u8> {
 impl Waiting {
     fn create(&self, object: &[u8]) -> Result<Credential, Refused> {
         let (client_data, state) = &self.created;
-        let answer = PasskeyAttestation { client_data: client_data.clone(), attestation_object: encoded(object) };
+        let answer =
+            PasskeyAttestation { client_data: client_data.clone(), attestation_object: encoded(object) };
         self.verifier.verify_created(state, &answer)
     }
 }
 
 /// Whatever an authenticator says about a new passkey, what is accepted has an id that can be stored.
-pub fn create(object: &[u8]) {
+fn create(object: &[u8]) {
     if let Ok(credential) = waiting().create(object) {
         assert!((1..=1364).contains(&credential.id.len()));
     }
 }
 
 /// Nobody signs in with bytes that the authenticator did not sign.
-pub fn sign(authenticator: &[u8], signature: &[u8]) {
+fn sign(authenticator: &[u8], signature: &[u8]) {
     let Waiting { verifier, signed: (client_data, state), stored, .. } = waiting();
     let stored = stored.as_ref().expect("a passkey");
     let response = PasskeySignature {
@@ -92,7 +106,7 @@ pub fn sign(authenticator: &[u8], signature: &[u8]) {
 }
 
 /// What a browser says it did is read without falling over.
-pub fn read_client_data(data: &[u8]) {
+fn read_client_data(data: &[u8]) {
     let _ = challenge_in(&encoded(data));
     if let Ok(text) = std::str::from_utf8(data) {
         let _ = challenge_in(text);

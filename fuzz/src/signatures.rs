@@ -1,17 +1,22 @@
 //! Signature headers: those of payments that come in, and those of webhooks as a receiver checks them.
-#![no_main]
 
 use http::{HeaderMap, HeaderValue};
-use libfuzzer_sys::fuzz_target;
 use model::Timestamp;
+
+#[path = "../../crates/service/src/billing/stripe/signature.rs"]
+mod stripe;
+
+#[path = "../../crates/client/src/webhook.rs"]
+mod webhook;
 
 const SECRET: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-fuzz_target!(|data: &[u8]| {
+/// Runs one case.
+pub fn check(data: &[u8]) {
     let now = Timestamp::from_seconds(1_614_265_330);
-    let (header, body) = auspex_fuzz::halves(data);
+    let (header, body) = crate::halves(data);
     if let Ok(text) = std::str::from_utf8(header) {
-        assert!(!auspex_fuzz::stripe_accepts("whsec_other", text, body, now), "nobody signed {text}");
+        assert!(stripe::verify("whsec_other", text, body, now).is_err(), "nobody signed {text}");
     }
     let Ok(value) = HeaderValue::from_bytes(header) else { return };
     for names in [
@@ -28,10 +33,9 @@ fuzz_target!(|data: &[u8]| {
                 );
             }
             headers.insert(*chosen, value.clone());
-            let verified =
-                auspex_fuzz::webhook::verify(SECRET, &headers, body, now, auspex_fuzz::webhook::TOLERANCE);
+            let verified = webhook::verify(SECRET, &headers, body, now, webhook::TOLERANCE);
             assert!(verified.is_err(), "nobody signed {headers:?}");
         }
     }
-    let _ = auspex_fuzz::webhook::parse(body);
-});
+    let _ = webhook::parse(body);
+}
