@@ -157,6 +157,17 @@ def save(path, config, tensors, words="i4", matrices="i8"):
         file.write(MAGIC + struct.pack("<I", len(text)) + text + data)
 
 
+def header(path):
+    """The configuration of a file, of which no more than the beginning has to be there, and how many bytes all of it has."""
+    with open(path, "rb") as file:
+        size = struct.unpack("<I", file.read(12)[8:])[0]
+        told = json.loads(file.read(size))
+    last = max(told["tensors"].values(), key=lambda entry: entry["offset"])
+    count = math.prod(last["shape"])
+    taken = {"f32": 4 * count, "i8": 4 * last["shape"][0] + count, "i4": count // GROUP * 2 + count // 2}[last["kind"]]
+    return told["config"], 12 + size + last["offset"] + taken + -taken % 64
+
+
 def load(path):
     """The configuration and the tensors of a file, dequantised."""
     blob = open(path, "rb").read()

@@ -1,6 +1,7 @@
 """Trains the embedded model: python3 training/train.py --base BASE --data FOLDER --histories FOLDER --out FOLDER
 
-Ends with the figures on what was held out; leaves `weights.bin`, `answers.jsonl` (every held-out answer) and `log.txt`.
+Ends with the figures on what was held out; leaves `weights.bin`, `answers.jsonl` (every held-out answer) and `log.txt`. With `--average`
+the same of the average as `average.bin` and `answers-average.jsonl`, and both at the shares of the time that `--judge-at` names.
 """
 
 import argparse
@@ -18,8 +19,11 @@ import pairs
 import public
 import torch
 import torch.nn.functional as F
-from model import Decider, load, save
+from model import Decider, header, load, save
 from text import render
+
+
+SURE = 1.5  # The temperature of the average's answers: about that of choices and scales in the calibration of round 9.
 
 
 def arguments():
@@ -47,7 +51,10 @@ def arguments():
     parser.add_argument("--compile", action="store_true", help="compile the layers")
     parser.add_argument("--warm", type=int, default=0, help="steps that only compile, while a teacher is at work")
     parser.add_argument("--clock", default="", help="a file of JSON with `student`: when to stop, in seconds since 1970; read when the labels are there")
-    parser.add_argument("--mixes", default="", help="shares of the result that are also judged mixed with the base: 0.5,0.7")
+    parser.add_argument("--mixes", default="", help="shares of the result (of the average, where there is one) that are also judged mixed with the base: 0.5,0.7")
+    parser.add_argument("--average", type=float, default=0.0, help="what a step keeps of a moving average of the weights, which begins with the base; 0 for none")
+    parser.add_argument("--second", type=float, default=0.0, help="the average's part in a teacher's answers: the mean of both is what the student learns")
+    parser.add_argument("--judge-at", default="", help="shares of the time after which the average is written and answers the held-out questions")
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, default=1500, help="rows of a held-out public set")
@@ -135,24 +142,40 @@ def answers(model, found, order, device):
     return result
 
 
-def judged(model, path, found, order, out, device):
-    """The figures of a file of weights: as it is shipped, with the weights as bytes."""
+def answered(model, path, found, order, out, device):
+    """The answers of a file of weights: as it is shipped, with the weights as bytes."""
     model.load_state_dict(load(path)[1])
     said = answers(model, found, order, device)
-    with open(out, "w") as file:
-        file.writelines(json.dumps(answer) + "\n" for answer in said)
+    # Under another name first: whoever waits for the file finds it whole.
+    part = out.with_suffix(".part")
+    part.write_text("".join(json.dumps(answer) + "\n" for answer in said))
+    part.rename(out)
+    print(f"answered {out.name}", flush=True)
+    return said
+
+
+def figures(said):
+    """The tables of these answers, calibrated by all that is written; generated cases fit nothing."""
     usual, weak = [one for one in said if not one["task"].startswith("weak")], [one for one in said if one["task"].startswith("weak")]
     settings = evaluate.fitted([answer for answer in usual if not answer["task"].startswith("public")])
     return evaluate.table(usual) + "\n" + "\n".join(evaluate.table(evaluate.pooled(usual)).splitlines()[2:]) + "\n\n" + generate.judged(weak, settings) + f"\n\n{json.dumps(settings)}"
 
 
-def step_of(model, parts, options, device):
+@torch.no_grad()
+def second_opinion(average, fields, batch, part):
+    """A teacher's shares with those of the average, which is a little too sure of itself."""
+    return (1 - part) * batch[7] + part * F.softmax(average(*fields, *batch[4:7]) / SURE, -1)
+
+
+def step_of(model, parts, options, device, average=None):
     """Reads the batches of a step, histories twice where readings have to agree; leaves gradients, returns the losses by turn."""
     losses, seen = {}, 0
     for turn, batch in parts:
         batch = [tensor.to(device, non_blocking=True) for tensor in batch]
         fields = [tensor.long() for tensor in batch[:4]]
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            if average and options.second and turn == "taught":
+                batch[7] = second_opinion(average, fields, batch, options.second)
             readings = [model(*fields, *batch[4:7]) for _ in range(2 if options.agree and turn == "histories" else 1)]
         loss = sum(loss_of(logits, *batch[7:9]) for logits in readings) / len(readings)
         if len(readings) > 1:
@@ -173,13 +196,16 @@ def main():
     torch.manual_seed(options.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.backends.cuda.matmul.allow_tf32 = True
-    config, tensors = load(options.base)
-    model = Decider(config, options.dropout)
-    model.load_state_dict(tensors)
-    model.to(device).train()
+    base = pathlib.Path(options.base)
+    # The rest may still be on its way while the layers are compiled.
+    config, whole = header(base)
+    model, average = Decider(config, options.dropout).to(device).train(), None
+    if options.average:
+        average = Decider(config).to(device).eval().requires_grad_(False)
     if options.compile:
-        # One layer's code serves all of them.
-        for layer in model.layers:
+        # One layer's code serves all of them, in training and not, for many examples and for one.
+        torch._dynamo.config.recompile_limit = 32
+        for layer in [*model.layers, *(average.layers if average else ())]:
             layer.compile(dynamic=True)
 
     folders, _ = data.folders(options.histories, options.held_out.split(","))
@@ -199,18 +225,31 @@ def main():
     warming, started = loader(min(options.workers, 4)) if options.warm else None, time.time()
     for _ in range(options.warm):
         parts = next(warming)
-        step_of(model, parts, options, device)
+        if average:
+            # As they will be taught: the average reads the batch as well.
+            parts = parts + [("taught", parts[0][1])]
+        step_of(model, parts, options, device, average)
         # A batch of one example is compiled apart.
         batch = [tensor.to(device) for tensor in parts[0][1][:7]]
         own = batch[5] == 0
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            model(*[tensor[:1].long() for tensor in batch[:4]], batch[4][:1], batch[5][own], batch[6][own]).logsumexp(-1).sum().backward()
+            one = *[tensor[:1].long() for tensor in batch[:4]], batch[4][:1], batch[5][own], batch[6][own]
+            model(*one).logsumexp(-1).sum().backward()
+            if average:
+                with torch.no_grad():
+                    average(*one)
         model.zero_grad(set_to_none=True)
     print(f"warm after {time.time() - started:.0f}s", flush=True)
     del warming
     if options.warm and device == "cuda":
         # Whoever teaches needs the memory.
         torch.cuda.empty_cache()
+    while base.stat().st_size < whole:
+        time.sleep(0.2)
+    config, tensors = load(base)
+    words = "i4" if config["relative"] else "i8"
+    for one in filter(None, (model, average)):
+        one.load_state_dict(tensors)
     if options.labels:
         turns.insert(1, "taught")
         batches.taught = labels.Taught(options.labels, pairs.Pairs(described, sets, options.labels_seed))
@@ -220,20 +259,28 @@ def main():
     optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": options.decay}, {"params": others, "weight_decay": 0.0}], lr=options.rate, betas=(0.9, 0.98), fused=device == "cuda")
     first = next(steps) if options.steps else None
     started, sums, seen, waited, step = time.time(), {name: [0.0, 0.0, 0] for name in turns}, 0, 0.0, 0
+    judge, stops = Decider(config).to(device), sorted(map(float, filter(None, options.judge_at.split(","))))
+    learned = [pair for pair in zip(average.parameters(), model.parameters()) if pair[1].requires_grad] if average else []
     until = json.loads(pathlib.Path(options.clock).read_text())["student"] if options.clock else started + options.seconds
     while True:
         progress = max(step / options.steps if options.steps else 1.0, (time.time() - started) / (until - started))
         if progress >= 1:
             break
+        if stops and progress >= stops[0]:
+            path = out / f"average-{stops[0]}.bin"
+            save(path, config, average.state_dict(), words)
+            answered(judge, path, found, order, out / f"answers-average-{stops.pop(0)}.jsonl", device)
         for group in optimizer.param_groups:
             group["lr"] = options.rate * min(1.0, progress / 0.06) * (1 - progress * (1 - options.floor))
         asking = time.time()
         parts, first = first or next(steps), None
         waited += time.time() - asking
-        losses, count = step_of(model, parts, options, device)
+        losses, count = step_of(model, parts, options, device, average)
         norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if learned:
+            torch._foreach_lerp_([one for one, _ in learned], [two.detach() for _, two in learned], 1 - options.average)
         step, seen = step + 1, seen + count
         if step % 10 == 0 or step < 6:
             for turn, own in losses.items():
@@ -247,19 +294,23 @@ def main():
 
     written = b"".join(path.read_bytes() for folder in folders for path in sorted(pathlib.Path(folder).rglob("*.jsonl")))
     config |= {"commit": options.commit, "name": "auspex-1.0", "histories": hashlib.sha256(written).hexdigest(), "questions_seen": seen}
-    trained, words = {name: tensor.detach().float().cpu() for name, tensor in model.state_dict().items()}, "i4" if config["relative"] else "i8"
-    save(out / "weights.bin", config, trained, words)
-    model = Decider(config).to(device)
-    text = judged(model, out / "weights.bin", found, order, out / "answers.jsonl", device)
-    print(text, flush=True)
-    (out / "log.txt").write_text(text)
+    results = {"": (config, {name: tensor.detach().float().cpu() for name, tensor in model.state_dict().items()})}
+    if average:
+        results["average"] = config | {"averaged": options.average}, {name: tensor.float().cpu() for name, tensor in average.state_dict().items()}
+    _, best = results["average" if average else ""]
     for share in filter(None, options.mixes.split(",")):
         # Of the weights before they are rounded: rounded ones that are mixed fall back to one side or the other.
         part = float(share)
-        save(out / f"mixed-{share}.bin", config | {"mixed": part}, {name: tensors[name] * (1 - part) + trained[name] * part for name in trained}, words)
-        text = judged(model, out / f"mixed-{share}.bin", found, order, out / f"answers-{share}.jsonl", device)
-        print(f"mixed {share}\n{text}", flush=True)
-        (out / f"log-{share}.txt").write_text(text)
+        results[share] = config | {"mixed": part}, {name: tensors[name] * (1 - part) + best[name] * part for name in best}
+    said = {}
+    for name, (told, weights) in results.items():
+        path = out / (f"mixed-{name}.bin" if name[:1].isdigit() else f"{name or 'weights'}.bin")
+        save(path, told, weights, words)
+        said[name] = answered(judge, path, found, order, out / ("-".join(filter(None, ["answers", name])) + ".jsonl"), device)
+    for name, own in said.items():
+        text = figures(own)
+        print(f"{name}\n{text}", flush=True)
+        (out / ("-".join(filter(None, ["log", name])) + ".txt")).write_text(text)
 
 
 if __name__ == "__main__":
