@@ -2,6 +2,7 @@
 
 mod access;
 mod account;
+mod account_deletion;
 mod app;
 mod audit_log;
 mod authenticate;
@@ -22,7 +23,6 @@ mod health;
 mod identities;
 mod keys;
 mod labels;
-mod leaving;
 mod machine_login;
 mod mcp;
 mod members;
@@ -185,7 +185,7 @@ fn v1() -> OpenApiRouter<App> {
         .routes(routes!(passkeys::finish_registration))
         .routes(routes!(passkeys::rename, passkeys::remove))
         .routes(routes!(machine_login::consent))
-        .routes(routes!(leaving::request, leaving::cancel))
+        .routes(routes!(account_deletion::request, account_deletion::cancel))
         .routes(routes!(members::list))
         .routes(routes!(members::update, members::remove))
         .routes(routes!(members::invitations, members::invite))

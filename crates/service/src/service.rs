@@ -168,7 +168,7 @@ impl Service {
             sealer,
             workers,
             throttle: throttle.clone(),
-            providers,
+            providers: Arc::new(providers),
             notifications: wiring.notifications.clone(),
             public_url: wiring.options.public_url.clone(),
             operators: wiring.options.operators.clone(),

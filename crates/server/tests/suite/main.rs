@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod account_deletion;
 mod admin;
 mod answer_history;
 mod app;
@@ -47,7 +48,6 @@ mod install_health;
 mod key_refusals;
 mod keys;
 mod labels;
-mod leaving;
 mod legacy_keys;
 mod limits;
 mod log_watch;
@@ -65,6 +65,7 @@ mod notifications;
 mod openapi;
 mod operators;
 mod outages;
+mod outgrown;
 mod own_issuer;
 mod panics;
 mod passkeys;

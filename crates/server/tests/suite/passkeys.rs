@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use store::{Conn, Store};
 use testkit::{Authenticator, Backend, Stage, authenticator_flags};
 
+use crate::account_deletion;
 use crate::app::{App, PASSWORD, Reply};
-use crate::leaving;
 use crate::login::{QUARTER, login, sign_in, whoami};
 use crate::registration::rows;
 use crate::two_factor::Phone;
@@ -459,10 +459,10 @@ async fn a_deleted_account_leaves_no_passkey(stage: &AtDomain) {
     let token = app.register("ann@example.com").await;
     let mut phone = Authenticator::p256(SITE, 1);
     assert_eq!(add(app, &token, &mut phone, "Phone").await.status, 201);
-    assert_eq!(leaving::ask(app, &token, "Acme").await.status, 202);
+    assert_eq!(account_deletion::ask(app, &token, "Acme").await.status, 202);
     app.advance(Duration::from_hours(7 * 24));
     for _ in 0..3 {
-        leaving::sweep(app).await;
+        account_deletion::sweep(app).await;
     }
     assert!(rows(app, "SELECT 'left' FROM passkeys").await.is_empty());
     use_passkey(app, &phone).await.refused(400, "invalid_passkey");

@@ -6,7 +6,9 @@ use model::{AuditAction, TenantId, Timestamp, UserId};
 use serde_json::json;
 use store::Conn;
 use store::accounts::users::{self, User};
-use store::accounts::{email_verifications, identities, invitations, keys, passkeys, sessions, tenants};
+use store::accounts::{
+    email_verifications, identities, invitations, keys, passkeys, sessions, tenants, two_factor,
+};
 use store::actions::webhooks::endpoints;
 use store::actions::{reviews, rules};
 use store::runtime::created_by::MadeBy;
@@ -139,7 +141,7 @@ impl FirstProof {
             identities::delete(conn, tenant, id, identity.provider).await?;
         }
         users::set_password(conn, tenant, id, None).await?;
-        users::disable_totp(conn, tenant, id).await?;
+        two_factor::disable_totp(conn, tenant, id).await?;
         sessions::delete_resets_of_user(conn, id).await?;
         let disabled = disable_endpoints_made_by(conn, &self.courier, by, tenant, REASON, now).await?;
         let keys = keys::revoke_made_by(conn, tenant, by).await?;

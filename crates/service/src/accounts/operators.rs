@@ -4,9 +4,9 @@ use model::api::{APIKeyCreate, APIKeySecret, OperatorTenant, OperatorTenantList}
 use model::money::cents;
 use model::{EmailAddress, MemberRole, TenantId, UserId};
 use serde::{Deserialize, Serialize};
-use store::accounts::sessions;
 use store::accounts::tenants::{self, Tenant, TenantTotals};
 use store::accounts::users::{self, NewUser};
+use store::accounts::{sessions, two_factor};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -123,7 +123,7 @@ impl Operators {
                 if user.totp_enabled_at.is_none() {
                     return Err(Error::new(Kind::Conflict, "two-factor is off for this user"));
                 }
-                users::disable_totp(conn, user.tenant_id, user.user_id).await?;
+                two_factor::disable_totp(conn, user.tenant_id, user.user_id).await?;
                 audit::note(user.tenant_id, user.user_id, audit::NONE, audit::NONE);
                 sessions::delete_of_user(conn, user.user_id).await?;
                 let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());

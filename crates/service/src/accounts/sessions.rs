@@ -8,7 +8,7 @@ use model::{AuditAction, TenantId, Timestamp, UserId};
 use store::accounts::closure;
 use store::accounts::networks::{self, Familiarity};
 use store::accounts::sessions::{self, Holder, NewSession, OpenSession};
-use store::accounts::users;
+use store::accounts::{unfinished_sign_ins, users};
 use store::{Conn, Store};
 use uuid::Uuid;
 
@@ -60,7 +60,7 @@ impl Sessions {
             expires_at: token.expires_at,
         };
         sessions::insert(conn, &session).await?;
-        users::finish(conn, tenant, user, &address).await?;
+        unfinished_sign_ins::finish(conn, tenant, user, &address).await?;
         let network = network(client.address);
         if networks::record(conn, tenant, user, &network, now).await? == Familiarity::New {
             let user = users::find(conn, tenant, user).await?.ok_or_else(Error::gone)?;

@@ -7,6 +7,7 @@ use model::api::{LoginRequest, Token, TokenExchangeRequest, TokenType};
 use model::{EmailAddress, Timestamp};
 use store::accounts::audit_log::Origin;
 use store::accounts::sessions::{self, Holder, NewSession};
+use store::accounts::unfinished_sign_ins::{self, UnfinishedSignIn};
 use store::accounts::users::{self, User};
 use store::{Conn, Store};
 use tokio::sync::Semaphore;
@@ -112,7 +113,7 @@ impl SignIn {
                     let Some(user) = users::by_email(conn, &email_key).await? else { return Ok(()) };
                     let who = (user.tenant_id, user.user_id);
                     if let Some(address) = origin.address.as_ref().filter(|_| is_password_right) {
-                        users::finish(conn, user.tenant_id, user.user_id, address).await?;
+                        unfinished_sign_ins::finish(conn, user.tenant_id, user.user_id, address).await?;
                     }
                     audit::record_failed_sign_in(conn, who, &origin, because).await
                 })
@@ -161,15 +162,15 @@ impl SignIn {
                 let Some(user) = users::by_email(conn, email_key).await? else { return Ok(()) };
                 let (tenant_id, user_id) = (user.tenant_id, user.user_id);
                 users::lock(conn, tenant_id, user_id).await?;
-                let before = users::unfinished(conn, tenant_id, user_id).await?;
-                let begun = users::Unfinished {
+                let before = unfinished_sign_ins::find(conn, tenant_id, user_id).await?;
+                let begun = UnfinishedSignIn {
                     tenant_id,
                     user_id,
                     unfinished_at: origin.at,
                     unfinished_address: origin.address.clone(),
                     unfinished_request_id: origin.request_id.clone(),
                 };
-                users::set_unfinished(conn, &begun).await?;
+                unfinished_sign_ins::keep(conn, &begun).await?;
                 match before {
                     Some(before) if before.unfinished_address != begun.unfinished_address => {
                         record_unfinished(conn, before).await
@@ -267,17 +268,17 @@ impl SignIn {
 
 /// Records unfinished sign-ins that nothing has followed; true if there may be more.
 pub(crate) async fn record_one_unfinished(conn: &mut Conn, now: Timestamp) -> Result<bool> {
-    let Some(unfinished) = users::oldest_unfinished(conn, now - UNFINISHED_FOR).await? else {
+    let Some(unfinished) = unfinished_sign_ins::oldest(conn, now - UNFINISHED_FOR).await? else {
         return Ok(false);
     };
     // Another node may have come first.
-    if users::forget_unfinished(conn, &unfinished).await? {
+    if unfinished_sign_ins::forget(conn, &unfinished).await? {
         record_unfinished(conn, unfinished).await?;
     }
     Ok(true)
 }
 
-async fn record_unfinished(conn: &mut Conn, unfinished: users::Unfinished) -> Result<()> {
+async fn record_unfinished(conn: &mut Conn, unfinished: UnfinishedSignIn) -> Result<()> {
     let origin = Origin {
         at: unfinished.unfinished_at,
         address: unfinished.unfinished_address,

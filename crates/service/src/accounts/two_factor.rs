@@ -5,7 +5,8 @@ use model::api::{
 };
 use model::{TenantId, UserId, totp};
 use serde_json::json;
-use store::accounts::users::{self, User};
+use store::accounts::two_factor;
+use store::accounts::users::User;
 use store::{Conn, Store};
 
 use crate::accounts::authentication::Authentication;
@@ -85,8 +86,11 @@ impl TwoFactor {
             .read("mfa_status", async |conn: &mut Conn| {
                 let user = existing_user(conn, tenant, user).await?;
                 let enabled = user.totp_enabled_at.is_some();
-                let recovery_codes_remaining =
-                    if enabled { users::count_recovery_codes(conn, tenant, user.user_id).await? } else { 0 };
+                let recovery_codes_remaining = if enabled {
+                    two_factor::count_recovery_codes(conn, tenant, user.user_id).await?
+                } else {
+                    0
+                };
                 let passkey = (enabled && user.totp_secret.is_none()).then_some(true);
                 Ok(MfaStatus { enabled, recovery_codes_remaining, passkey })
             })
@@ -102,7 +106,7 @@ impl TwoFactor {
             .write("mfa_setup", async |conn: &mut Conn| {
                 self.authentication.require_recent_proof(conn, caller).await?;
                 let user = existing_user(conn, tenant, user).await?;
-                if !users::set_totp_secret(conn, tenant, user.user_id, &sealed).await? {
+                if !two_factor::set_totp_secret(conn, tenant, user.user_id, &sealed).await? {
                     return Err(already_on());
                 }
                 let secret = totp::base32(&secret);
@@ -140,12 +144,12 @@ impl TwoFactor {
                         VerifiedFactor::Code(code) => self.enable_app(conn, &user, code).await?,
                         VerifiedFactor::Passkey(used) => {
                             self.passkeys.record(conn, used).await?;
-                            if !users::require_passkey(conn, tenant, user.user_id, now).await? {
+                            if !two_factor::require_passkey(conn, tenant, user.user_id, now).await? {
                                 return Err(already_on());
                             }
                         }
                     }
-                    users::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
+                    two_factor::set_recovery_codes(conn, tenant, user.user_id, &hashes).await?;
                     audit::note(tenant, user.user_id, audit::NONE, Some(&json!({"factor": verified.name()})));
                     end_others(conn, caller).await?;
                     let by_passkey = matches!(verified, VerifiedFactor::Passkey(_));
@@ -168,7 +172,7 @@ impl TwoFactor {
         };
         let secret = self.sealer.open("users.totp_secret", user.user_id.0, sealed).map_err(internal)?;
         let step = totp::matching_step(&secret, code.trim(), now).ok_or_else(invalid_code)?;
-        if users::enable_totp(conn, user.tenant_id, user.user_id, sealed, step, now).await? {
+        if two_factor::enable_totp(conn, user.tenant_id, user.user_id, sealed, step, now).await? {
             Ok(())
         } else {
             Err(already_on())
@@ -215,7 +219,7 @@ impl TwoFactor {
                     }
                     let factor = if user.totp_secret.is_some() { "authenticator" } else { "passkey" };
                     audit::note(tenant, user.user_id, Some(&json!({"factor": factor})), audit::NONE);
-                    users::disable_totp(conn, tenant, user.user_id).await?;
+                    two_factor::disable_totp(conn, tenant, user.user_id).await?;
                     end_others(conn, caller).await?;
                     let mail = self.notifications.templates.mfa_disabled(&user.email, self.clock.now());
                     self.notifications.mail_user(conn, &user, &mail).await
@@ -242,12 +246,12 @@ impl TwoFactorCodes {
         let (tenant, id, code) = (user.tenant_id, user.user_id, code.trim());
         let is_totp = code.len() == 6 && code.bytes().all(|byte| byte.is_ascii_digit());
         if !is_totp {
-            return Ok(users::take_recovery_code(conn, tenant, id, &recovery_hash(code)).await?);
+            return Ok(two_factor::take_recovery_code(conn, tenant, id, &recovery_hash(code)).await?);
         }
         let Some(sealed) = &user.totp_secret else { return Ok(false) };
         let secret = self.sealer.open("users.totp_secret", id.0, sealed).map_err(internal)?;
         match totp::matching_step(&secret, code, self.clock.now()) {
-            Some(step) => Ok(users::take_totp_step(conn, tenant, id, step).await?),
+            Some(step) => Ok(two_factor::take_totp_step(conn, tenant, id, step).await?),
             None => Ok(false),
         }
     }

@@ -11,4 +11,6 @@ pub mod networks;
 pub mod passkeys;
 pub mod sessions;
 pub mod tenants;
+pub mod two_factor;
+pub mod unfinished_sign_ins;
 pub mod users;

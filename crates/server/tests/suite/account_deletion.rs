@@ -1,4 +1,4 @@
-//! Leaving: an owner asks for the deletion of the account, and has a week to think again.
+//! An owner asks for the deletion of the account, and has a week to think again.
 
 use std::time::Duration;
 
@@ -135,7 +135,7 @@ async fn a_deletion_that_has_begun_is_not_taken_back(app: &App) {
     let due = account(app, caller.tenant).await;
     let service = app.service();
     service.accounts.closure.delete_as_asked(&due).await.unwrap();
-    let refused = service.accounts.leaving.cancel(caller).await.unwrap_err();
+    let refused = service.accounts.deletions.cancel(caller).await.unwrap_err();
     assert_eq!(refused.kind(), Kind::Suspended);
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn request(
     member: Member,
     extract::Json(request): extract::Json<AccountDeletionRequest>,
 ) -> Result<(StatusCode, Json<AccountDeletion>), Refusal> {
-    let deletion = app.service.accounts.leaving.request(member.caller, &request).await?;
+    let deletion = app.service.accounts.deletions.request(member.caller, &request).await?;
     Ok((StatusCode::ACCEPTED, Json(deletion)))
 }
 
@@ -37,6 +37,6 @@ pub(super) async fn request(
     (status = 404, description = "Nobody has asked for the deletion.", body = Error),
 ))]
 pub(super) async fn cancel(State(app): State<App>, member: Member) -> Result<StatusCode, Refusal> {
-    app.service.accounts.leaving.cancel(member.caller).await?;
+    app.service.accounts.deletions.cancel(member.caller).await?;
     Ok(StatusCode::NO_CONTENT)
 }

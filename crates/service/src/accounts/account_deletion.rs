@@ -1,4 +1,4 @@
-//! Leaving: an owner asks for the deletion of the account, which happens a week later unless it is taken back.
+//! An owner asks for the deletion of the account, which happens a week later unless it is taken back.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::runtime::{Caller, Clock, Error, Kind, Result, audit, require_role};
 const GRACE: Duration = Duration::from_hours(7 * 24);
 
 /// Deletions that owners ask for.
-pub struct Leaving {
+pub struct AccountDeletions {
     pub(crate) store: Store,
     pub(crate) clock: Clock,
     pub(crate) authentication: Authentication,
     pub(crate) notifications: Notifications,
 }
 
-impl Leaving {
+impl AccountDeletions {
     /// Asks for the deletion of the caller's account, whose name must be given. Asking again changes nothing.
     pub async fn request(&self, caller: Caller, request: &AccountDeletionRequest) -> Result<AccountDeletion> {
         let deletes_at = self
