@@ -200,8 +200,8 @@ impl ObjectReads {
             // However many firings and deliveries there are.
             .for_maintenance()
             .write(name, async |conn: &mut Conn| {
-                let before = what_is_deleted(conn, tenant, object_id).await?;
                 if !is_begun {
+                    let before = what_is_deleted(conn, tenant, object_id).await?;
                     audit::note(tenant, object_id, Some(&before), audit::NONE);
                 }
                 let is_deleted = deletion::delete(conn, tenant, object_id, shard).await?;

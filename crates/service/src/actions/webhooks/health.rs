@@ -93,18 +93,14 @@ impl Deliveries {
         self.store
             .snapshot("webhook_health", async |conn: &mut Conn| {
                 let known = endpoints::find(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
-                read(conn, &known, now).await
+                let circuit = endpoints::read_circuit(conn, tenant, endpoint).await?;
+                let circuit = circuit.ok_or_else(no_such_endpoint)?;
+                let waiting = deliveries::count_waiting(conn, tenant, endpoint, MAX_WAITING).await?;
+                let ended = deliveries::newest_ended(conn, tenant, endpoint, FIGURES_OVER).await?;
+                Ok(figures(&known, circuit, waiting, &ended, now))
             })
             .await
     }
-}
-
-async fn read(conn: &mut Conn, known: &Endpoint, now: Timestamp) -> Result<WebhookHealth> {
-    let (tenant, endpoint) = (known.tenant_id, known.endpoint_id);
-    let circuit = endpoints::read_circuit(conn, tenant, endpoint).await?.ok_or_else(no_such_endpoint)?;
-    let waiting = deliveries::count_waiting(conn, tenant, endpoint, MAX_WAITING).await?;
-    let ended = deliveries::newest_ended(conn, tenant, endpoint, FIGURES_OVER).await?;
-    Ok(figures(known, circuit, waiting, &ended, now))
 }
 
 fn figures(
