@@ -155,3 +155,18 @@ poolers: ## Run three processes behind PgBouncer under faults for two minutes, a
 	cargo build --quiet --bin auspex --bin auspex-faults
 	scripts/with-postgres --durable $(BUILT)/debug/auspex-faults $(BUILT)/debug/auspex --only pooler \
 		--seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED)) $(OPTIONS)
+
+# Not in CI: the older binary is built from cold, which takes ten minutes and more, and the run takes five to ten. By default it is
+# that of the commit before the newest one that changed the schema; `FROM=…` names another. Its sources are a worktree below target,
+# with build output of their own. `SEED=…` repeats what is drawn.
+FROM ?= $(shell git log -1 --format=%H -- crates/store/migrations)~1
+UPGRADE := $(abspath $(BUILT))/upgrade
+.PHONY: upgrade
+upgrade: ## Replace three processes of an older binary (FROM=commit) by this one under load, and back, and check that nothing is lost
+	git worktree prune
+	test -e $(UPGRADE)/source || git worktree add --quiet --detach $(UPGRADE)/source $(FROM)
+	git -C $(UPGRADE)/source checkout --quiet --detach $$(git rev-parse $(FROM))
+	cd $(UPGRADE)/source && CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$(UPGRADE)/build cargo build --quiet --bin auspex
+	cargo build --quiet --bin auspex --bin auspex-faults
+	scripts/with-postgres --durable $(BUILT)/debug/auspex-faults $(BUILT)/debug/auspex --only upgrade \
+		--older $(UPGRADE)/build/debug/auspex $(if $(SEED),--seed $(SEED)) $(OPTIONS)

@@ -143,6 +143,12 @@ impl Database {
         })
     }
 
+    /// The newest migration that it has.
+    pub(crate) async fn schema(&self) -> Result<i64> {
+        let found: Vec<(i64,)> = rows!(self, "SELECT max(version) FROM migrations WHERE version > $1", 0_i64);
+        Ok(found.first().map_or(0, |(version,)| *version))
+    }
+
     /// How many connections to this database there are under each name; none on SQLite.
     pub(crate) async fn connections(&self) -> Result<Option<HashMap<String, i64>>> {
         let Self::Postgres(pool) = self else { return Ok(None) };

@@ -15,7 +15,7 @@ use crate::system::System;
 use crate::{Result, say};
 
 /// How long every process may take to acknowledge requests again once there is a new primary.
-const ANSWERED: Duration = Duration::from_secs(15);
+pub(crate) const ANSWERED: Duration = Duration::from_secs(15);
 /// How long one is waited for that takes longer.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How long the load goes on with both members.
@@ -96,7 +96,11 @@ pub(crate) async fn run(
 }
 
 /// Waits until every process has acknowledged something since, and returns how long each took.
-async fn wait_for_answers(system: &System, journal: &Journal, since: Instant) -> Vec<Option<Duration>> {
+pub(crate) async fn wait_for_answers(
+    system: &System,
+    journal: &Journal,
+    since: Instant,
+) -> Vec<Option<Duration>> {
     let answers = || -> Vec<Option<Duration>> {
         let first = |node| journal.acknowledged_after(node, since);
         (0..system.nodes.len()).map(|node| first(node).map(|at| at.duration_since(since))).collect()

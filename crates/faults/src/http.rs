@@ -23,6 +23,8 @@ pub(crate) struct Response {
     pub(crate) status: u16,
     /// Whether it says that events were recorded despite an error.
     pub(crate) events_recorded: bool,
+    /// The cookie that it sets, with its name.
+    pub(crate) cookie: Option<String>,
     /// The JSON of the body; null if it is none.
     pub(crate) body: Value,
 }
@@ -46,10 +48,24 @@ impl Http {
         idempotency_key: Option<&str>,
         body: &Value,
     ) -> Result<Response> {
-        let mut request = self.0.request(method.parse()?, format!("{url}{path}"));
-        request = request.bearer_auth(token(tenant, method, path)?);
-        if let Some(key) = idempotency_key {
-            request = request.header("idempotency-key", key);
+        let signed = path.split('?').next().unwrap_or_default();
+        let authorization = format!("Bearer {}", token(tenant, method, signed)?);
+        let mut headers = vec![("authorization", authorization.as_str())];
+        headers.extend(idempotency_key.map(|key| ("idempotency-key", key)));
+        self.send(method, &format!("{url}{path}"), &headers, body).await
+    }
+
+    /// Sends a request with these headers.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Result<Response> {
+        let mut request = self.0.request(method.parse()?, url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         if !body.is_null() {
             request = request.json(body);
@@ -57,8 +73,11 @@ impl Http {
         let response = request.send().await?;
         let status = response.status().as_u16();
         let events_recorded = response.headers().get("events-recorded").is_some_and(|value| value == "true");
+        let cookie = response.headers().get("set-cookie").and_then(|value| value.to_str().ok());
+        let cookie = cookie.and_then(|value| value.split(';').next()).map(str::to_owned);
         let bytes = response.bytes().await?;
-        Ok(Response { status, events_recorded, body: serde_json::from_slice(&bytes).unwrap_or_default() })
+        let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        Ok(Response { status, events_recorded, cookie, body })
     }
 }
 

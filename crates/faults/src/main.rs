@@ -2,7 +2,8 @@
 //! lost, doubled or left undone.
 //!
 //! `make faults` builds the service and runs this for a few minutes; `make faults SECONDS=7200 SEED=7` for longer. `make poolers`
-//! puts a `PgBouncer` before PostgreSQL. `make failover` makes the primary of a cluster fall, again and again.
+//! puts a `PgBouncer` before PostgreSQL. `make failover` makes the primary of a cluster fall, again and again. `make upgrade`
+//! replaces processes of an older binary by the newer one while others go on.
 
 #![expect(clippy::print_stdout, reason = "it prints its results")]
 
@@ -10,6 +11,7 @@ mod analyzer;
 mod check;
 mod cluster;
 mod database;
+mod exchange;
 mod failover;
 mod host;
 mod http;
@@ -26,6 +28,7 @@ mod receiver;
 mod round;
 mod system;
 mod tenant;
+mod upgrade;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -44,6 +47,7 @@ use crate::check::Checked;
 use crate::journal::Journal;
 use crate::plan::Kind;
 use crate::system::{Backend, System};
+use crate::upgrade::Upgrade;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -70,6 +74,9 @@ struct Arguments {
     /// How often the primary of the cluster falls.
     #[arg(long, default_value_t = 10)]
     failovers: usize,
+    /// The older binary, which is replaced by the newer one.
+    #[arg(long, required_if_eq("only", "upgrade"))]
+    older: Option<PathBuf>,
     /// Kinds of faults to leave out.
     #[arg(long, value_delimiter = ',')]
     without: Vec<Kind>,
@@ -93,6 +100,7 @@ async fn main() -> Result<ExitCode> {
     std::fs::set_permissions(directory.path(), Permissions::from_mode(0o711))?;
     let extent = match arguments.only {
         Some(Backend::Cluster) => format!("{} failovers", arguments.failovers),
+        Some(Backend::Upgrade) => "an upgrade".to_owned(),
         _ => format!("{} s", arguments.seconds),
     };
     say(&format!("seed {seed}, {extent}, in {}", directory.path().display()));
@@ -123,7 +131,7 @@ async fn main() -> Result<ExitCode> {
 
 async fn run(arguments: &Arguments, seed: u64, directory: &Path) -> Result<Report> {
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
-    if let Some(backend @ (Backend::Pooler | Backend::Cluster)) = arguments.only {
+    if let Some(backend @ (Backend::Pooler | Backend::Cluster | Backend::Upgrade)) = arguments.only {
         return rounds(backend, arguments, seed, directory, until).await;
     }
     let wanted = |backend| arguments.only.is_none_or(|only| only == backend);
@@ -154,7 +162,14 @@ async fn rounds(
 ) -> Result<Report> {
     std::fs::create_dir_all(directory.join(backend.name()))?;
     let binary = arguments.binary.canonicalize()?;
-    let system = Arc::new(System::start(backend, &binary, directory, &arguments.without).await?);
+    let upgrade = match &arguments.older {
+        Some(older) if backend == Backend::Upgrade => {
+            Some(Upgrade::new(older.canonicalize()?, binary.clone()))
+        }
+        _ => None,
+    };
+    let system = System::start(backend, &binary, upgrade, directory, &arguments.without).await?;
+    let system = Arc::new(system);
     let kinds: Vec<String> = system.kinds.iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
     let kinds = if kinds.is_empty() { String::new() } else { format!("; faults: {}", kinds.join(", ")) };
     say(&format!("{} is up{kinds}", backend.name()));
@@ -166,11 +181,15 @@ async fn rounds(
     let journal = Arc::new(Journal::default());
     let mut report = Report::default();
     for round in arguments.first.. {
-        let outcome = match &system.cluster {
-            Some(_) if report.rounds == arguments.failovers => break,
-            Some(cluster) => failover::run(&system, cluster, &journal, seed, round).await?,
-            None if report.rounds > 0 && Instant::now() + ROUND > until => break,
-            None => round::run(&system, &journal, seed, round).await?,
+        let outcome = match (&system.cluster, &system.upgrade) {
+            (Some(_), _) if report.rounds == arguments.failovers => break,
+            (Some(cluster), _) => failover::run(&system, cluster, &journal, seed, round).await?,
+            (None, Some(upgrade)) => match upgrade.next() {
+                Some(step) => upgrade::run(&system, upgrade, step, &journal, seed, round).await?,
+                None => break,
+            },
+            (None, None) if report.rounds > 0 && Instant::now() + ROUND > until => break,
+            (None, None) => round::run(&system, &journal, seed, round).await?,
         };
         report.rounds += 1;
         report.faults += outcome.faults;

@@ -1,6 +1,6 @@
 //! One process of the service: started, killed, frozen and started again.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -22,7 +22,6 @@ const TICK: Duration = Duration::from_millis(200);
 /// A process with what it needs to be started again.
 pub(crate) struct Node {
     pub(crate) url: String,
-    binary: PathBuf,
     variables: Vec<(&'static str, String)>,
     log: PathBuf,
     clock: ProcessClock,
@@ -31,8 +30,9 @@ pub(crate) struct Node {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
 struct State {
+    /// What it runs from its next start on.
+    binary: PathBuf,
     child: Option<Child>,
     /// Whether it should run: one that ends by itself is started again, as a service manager would.
     is_wanted: bool,
@@ -52,7 +52,18 @@ impl Node {
         proxy: Option<Proxy>,
     ) -> Self {
         let url = format!("http://127.0.0.1:{port}");
-        Self { url, binary, variables, log, clock, shim, proxy, state: Mutex::default() }
+        let state = State { binary, child: None, is_wanted: false, exits: 0, crashes: Vec::new() };
+        Self { url, variables, log, clock, shim, proxy, state: Mutex::new(state) }
+    }
+
+    /// Replaces its binary, from its next start on.
+    pub(crate) fn install(&self, binary: &Path) {
+        binary.clone_into(&mut lock(&self.state).binary);
+    }
+
+    /// Whether it runs this binary.
+    pub(crate) fn runs(&self, binary: &Path) -> bool {
+        lock(&self.state).binary == binary
     }
 
     /// Starts it, unless it runs.
@@ -60,14 +71,14 @@ impl Node {
         let mut state = lock(&self.state);
         state.is_wanted = true;
         if state.child.is_none() {
-            state.child = Some(self.spawn()?);
+            state.child = Some(self.spawn(&state.binary)?);
         }
         Ok(())
     }
 
-    fn spawn(&self) -> Result<Child> {
+    fn spawn(&self, binary: &Path) -> Result<Child> {
         let log = std::fs::OpenOptions::new().create(true).append(true).open(&self.log)?;
-        let mut command = Command::new(&self.binary);
+        let mut command = Command::new(binary);
         command.arg("serve").env_clear().envs(self.variables.iter().map(|(name, value)| (name, value)));
         if let Some(shim) = &self.shim {
             command.envs(shim.variables(&self.clock));
@@ -89,7 +100,7 @@ impl Node {
                     state.crashes.push(crash);
                 }
                 // If it cannot be started now, the next tick does not find a child; `start` comes at the end of the round.
-                state.child = self.spawn().ok();
+                state.child = self.spawn(&state.binary).ok();
             }
         }
     }

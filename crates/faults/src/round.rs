@@ -44,10 +44,10 @@ pub(crate) struct Outcome {
 
 /// When a fault struck a node, or all.
 #[derive(Clone, Copy)]
-struct Strike {
-    node: Option<usize>,
-    from: Instant,
-    to: Instant,
+pub(crate) struct Strike {
+    pub(crate) node: Option<usize>,
+    pub(crate) from: Instant,
+    pub(crate) to: Instant,
 }
 
 /// Runs a round.
@@ -231,7 +231,7 @@ fn lift(system: &System) -> Result<()> {
 }
 
 /// Nodes that acknowledged nothing for too long although no fault struck them.
-fn silences(
+pub(crate) fn silences(
     nodes: usize,
     begun: Instant,
     ended: Instant,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use client::Client;
@@ -24,7 +24,8 @@ use crate::pooler::{self, Pooler};
 use crate::proxy::Proxy;
 use crate::receiver::{Receiver, Role};
 use crate::tenant::{Endpoint, Tenant};
-use crate::{Result, random::Random, say};
+use crate::upgrade::Upgrade;
+use crate::{Result, lock, random::Random, say};
 
 /// How long processes may take until they are ready, on a busy machine.
 pub(crate) const READY: Duration = Duration::from_mins(1);
@@ -53,6 +54,8 @@ pub(crate) enum Backend {
     Pooler,
     /// Three processes on two PostgreSQL, one of which is the primary.
     Cluster,
+    /// Three processes of an older binary on PostgreSQL, which are replaced by the newer one.
+    Upgrade,
 }
 
 /// A deployment.
@@ -66,10 +69,12 @@ pub(crate) struct System {
     pub(crate) disk: Disk,
     pub(crate) postgres: Option<Postgres>,
     pub(crate) cluster: Option<Cluster>,
+    pub(crate) upgrade: Option<Upgrade>,
     _pooler: Option<Pooler>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) directory: PathBuf,
-    binary: PathBuf,
+    /// What runs the operator's commands.
+    binary: Mutex<PathBuf>,
     url: String,
 }
 
@@ -80,30 +85,33 @@ impl Backend {
             Self::Postgres => "postgres",
             Self::Pooler => "pooler",
             Self::Cluster => "cluster",
+            Self::Upgrade => "upgrade",
         }
     }
 
     fn nodes(self) -> usize {
         match self {
             Self::Sqlite => 1,
-            Self::Postgres | Self::Pooler | Self::Cluster => 3,
+            Self::Postgres | Self::Pooler | Self::Cluster | Self::Upgrade => 3,
         }
     }
 }
 
 impl System {
-    /// Sets a deployment up in `directory`, with its processes running.
+    /// Sets a deployment up in `directory`, with its processes running: those of the older binary, if it is to be upgraded.
     pub(crate) async fn start(
         backend: Backend,
         binary: &Path,
+        upgrade: Option<Upgrade>,
         directory: &Path,
         without: &[Kind],
     ) -> Result<Self> {
+        let binary = upgrade.as_ref().map_or(binary, |upgrade| &upgrade.older);
         let directory = directory.join(backend.name());
         let disk = Disk::new(directory.join("data"))?;
         let postgres = match backend {
             Backend::Sqlite | Backend::Cluster => None,
-            Backend::Postgres | Backend::Pooler => {
+            Backend::Postgres | Backend::Pooler | Backend::Upgrade => {
                 Some(Postgres::from_environment().ok_or("start it with scripts/with-postgres")?)
             }
         };
@@ -133,8 +141,9 @@ impl System {
         }
         let kinds = kinds(backend, &disk, postgres.as_ref(), shim.is_some(), without);
         let (http, tenants) = (Http::new()?, Vec::new());
-        let binary = binary.to_owned();
-        auspex(&binary, &url, disk.path(), &["migrate"]).await?;
+        let binary = Mutex::new(binary.to_owned());
+        let commands = lock(&binary).clone();
+        auspex(&commands, &url, disk.path(), &["migrate"]).await?;
         let database = Database::open(&url).await?;
         let mut system = Self {
             backend,
@@ -146,6 +155,7 @@ impl System {
             disk,
             postgres,
             cluster,
+            upgrade,
             _pooler: pooler,
             kinds,
             directory,
@@ -166,7 +176,18 @@ impl System {
     /// Runs `auspex admin …` on the database, past the proxies.
     pub(crate) async fn admin(&self, arguments: &[&str]) -> Result<String> {
         let arguments = [&["admin"], arguments].concat();
-        auspex(&self.binary, &self.url, self.disk.path(), &arguments).await
+        let binary = lock(&self.binary).clone();
+        self.run(&binary, &arguments).await
+    }
+
+    /// Runs a command of a binary on the database, past the proxies.
+    pub(crate) async fn run(&self, binary: &Path, arguments: &[&str]) -> Result<String> {
+        auspex(binary, &self.url, self.disk.path(), arguments).await
+    }
+
+    /// Takes this binary for the operator's commands from now on.
+    pub(crate) fn command_with(&self, binary: &Path) {
+        binary.clone_into(&mut lock(&self.binary));
     }
 
     /// Waits until every process says that it is ready.
@@ -252,7 +273,7 @@ fn text(value: &Value) -> Result<String> {
     Ok(value.as_str().ok_or_else(|| format!("no text: {value}"))?.to_owned())
 }
 
-/// The kinds of faults that this machine allows; those of a cluster are its primary's.
+/// The kinds of faults that this machine allows. Those of a cluster are its primary's, and an upgrade has its own.
 fn kinds(
     backend: Backend,
     disk: &Disk,
@@ -260,7 +281,7 @@ fn kinds(
     has_clock: bool,
     without: &[Kind],
 ) -> Vec<Kind> {
-    if backend == Backend::Cluster {
+    if matches!(backend, Backend::Cluster | Backend::Upgrade) {
         return Vec::new();
     }
     let mut kinds = vec![Kind::Kill, Kind::Terminate, Kind::Freeze, Kind::Receivers, Kind::Analyzer];

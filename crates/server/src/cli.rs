@@ -165,11 +165,15 @@ async fn serve(config: Config, clock: Clock) -> CommandResult {
     let _lock = assembly::lock_database(&config)?;
     let server = Server::start(config, clock, Random::system()?).await?;
     print_welcome(server.public_url(), &database, mail.as_deref());
-    stopping.await;
+    let outgrown = tokio::select! {
+        () = stopping => None,
+        // Whoever starts this binary again is told the same.
+        reason = server.service().wait_until_outgrown() => Some(reason.to_owned()),
+    };
     if !server.stop().await {
         return Err(format!("not everything finished within {} s", serve::DRAIN_LIMIT.as_secs()).into());
     }
-    Ok(())
+    outgrown.map_or(Ok(()), |reason| Err(reason.into()))
 }
 
 /// Prints a line. A stream that was closed early, such as by `head`, is not an error.

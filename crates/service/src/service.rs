@@ -227,6 +227,7 @@ impl Service {
                 store: store.clone(),
                 recorder: Arc::clone(&objects.ingest.recorder),
                 health: wiring.workers.health().clone(),
+                nodes: nodes.clone(),
             },
             objects,
             actions,
@@ -281,6 +282,11 @@ impl Service {
     /// The health of the loops of this process.
     pub fn health(&self) -> &Health {
         self.workers.health()
+    }
+
+    /// Waits until this binary cannot work with the schema any more, which a newer one has migrated, and says why.
+    pub async fn wait_until_outgrown(&self) -> &str {
+        self.nodes.wait_until_outgrown().await
     }
 
     /// Starts the background work of every process: its heartbeat, the writer of what it refuses, and who follows the replica.

@@ -148,6 +148,13 @@ async fn place_file(
     let (from, to) = (file.to_owned(), partial.path().to_owned());
     tokio::task::spawn_blocking(move || copy_bytes(&from, &to)).await??;
     let checked = check_file(partial.path(), fingerprint).await?;
+    let Schema { version, newest } = checked.schema;
+    if checked.schema.is_ahead() {
+        return Err(format!(
+            "the backup is at schema {version}, this auspex at {newest}: restore it with the newer auspex"
+        )
+        .into());
+    }
     // What an aborted start left: an empty file stands for no database.
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(beside(suffix));
@@ -235,8 +242,13 @@ fn report(audit: Option<&Audit>, schema: Schema) -> CommandResult {
     if let Some(audit) = audit {
         return admin::print_audit(audit);
     }
+    let advice = if schema.is_ahead() {
+        "Run auspex admin audit of the newer one."
+    } else {
+        "Run auspex admin audit once the service has migrated it."
+    };
     print_line(&format!(
-        "It is checked but not audited: this auspex is at schema {}. Run auspex admin audit once the service has migrated it.",
+        "It is checked but not audited: this auspex is at schema {}. {advice}",
         schema.newest
     ));
     Ok(())

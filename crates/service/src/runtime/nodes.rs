@@ -1,5 +1,5 @@
-//! Heartbeats: every process renews a row in the database, counts the rows of all live processes, and compares its clock
-//! with the database's.
+//! Heartbeats: every process renews a row in the database, counts the rows of all live processes, compares its clock with the
+//! database's, and finds out whether a newer binary has migrated the schema away from it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use store::runtime::nodes;
 use store::{Conn, Store};
+use tokio::sync::SetOnce;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{error, warn};
 use uuid::Uuid;
 
 use crate::runtime::clock::DatabaseReading;
@@ -33,13 +34,26 @@ pub struct Nodes {
     live: Arc<AtomicUsize>,
     /// Whether the host's clock was off at the last heartbeat.
     is_off: Arc<AtomicBool>,
+    /// Why this binary cannot work with the schema any more.
+    outgrown: Arc<SetOnce<String>>,
 }
 
 impl Nodes {
     /// A node that has not sent a heartbeat yet, and counts only itself.
     pub fn new(store: Store, clock: Clock, random: &Random) -> Self {
         let id = random.id(clock.now());
-        Self { store, clock, id, live: Arc::new(AtomicUsize::new(1)), is_off: Arc::default() }
+        let outgrown = Arc::new(SetOnce::new());
+        Self { store, clock, id, live: Arc::new(AtomicUsize::new(1)), is_off: Arc::default(), outgrown }
+    }
+
+    /// Why this binary cannot work with the schema any more; none while it can.
+    pub fn outgrown(&self) -> Option<&str> {
+        self.outgrown.get().map(String::as_str)
+    }
+
+    /// Waits until this binary cannot work with the schema any more, and says why.
+    pub async fn wait_until_outgrown(&self) -> &str {
+        self.outgrown.wait().await
     }
 
     /// The number of live nodes at the last heartbeat, including this one.
@@ -47,18 +61,24 @@ impl Nodes {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Renews this node's heartbeat, counts the live nodes and compares the clocks.
+    /// Renews this node's heartbeat, counts the live nodes, compares the clocks and looks at the schema.
     pub async fn beat(&self) -> Result<()> {
         let compared = self.compare_clocks().await;
         let now = self.clock.now();
-        let live = self
+        let (live, refusal) = self
             .store
             .write("heartbeat", async |conn: &mut Conn| {
                 nodes::beat(conn, self.id, now).await?;
                 nodes::sweep(conn, now - ROW_RETENTION).await?;
-                nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await
+                let live = nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await?;
+                Ok::<_, store::Error>((live, nodes::schema_refusal(conn).await?))
             })
             .await?;
+        if let Some(reason) = refusal
+            && self.outgrown.set(reason.clone()).is_ok()
+        {
+            error!("{reason}; this process takes no more work");
+        }
         self.live.store(usize::try_from(live).unwrap_or(1).max(1), Ordering::Relaxed);
         compared
     }

@@ -7,7 +7,7 @@ use store::Store;
 
 use crate::objects::Recorder;
 use crate::runtime::group_writer::GroupWriter;
-use crate::runtime::{Error, Health, Kind, Result};
+use crate::runtime::{Error, Health, Kind, Nodes, Result};
 
 /// How long the database may take to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
@@ -19,11 +19,15 @@ pub struct Readiness {
     pub(crate) store: Store,
     pub(crate) recorder: Arc<GroupWriter<Recorder>>,
     pub(crate) health: Health,
+    pub(crate) nodes: Nodes,
 }
 
 impl Readiness {
     /// An error that says why this process should not get requests now.
     pub async fn check(&self) -> Result<()> {
+        if let Some(reason) = self.nodes.outgrown() {
+            return Err(Error::new(Kind::NotReady, reason));
+        }
         if let Some(worker) = self.health.failing_workers().first() {
             let reason =
                 format!("the worker \"{worker}\" has failed five times within a minute; see the log");

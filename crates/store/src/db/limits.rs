@@ -45,7 +45,7 @@ pub(crate) enum Limits {
     Group(LockWait),
     /// A sweep, an audit or the removal of much at once: a statement may take minutes.
     Maintenance,
-    /// A migration: it waits for the one before it and rewrites whole tables.
+    /// A migration: it waits for the one before it, and is tried again by itself after it has waited in vain for a lock.
     Migration,
 }
 
@@ -59,6 +59,11 @@ impl Limits {
             (Self::Maintenance, _) => Duration::from_mins(30),
             (Self::Migration, _) => Duration::from_hours(6),
         }
+    }
+
+    /// Whether a transaction that waited in vain for a lock is left to its caller, who does not try the same again at once.
+    pub(crate) fn leaves_lock_timeouts(self) -> bool {
+        matches!(self, Self::Group(_) | Self::Migration)
     }
 
     /// What replaces a session's own limits for one transaction on PostgreSQL. The pause between two statements stays short

@@ -77,8 +77,8 @@ impl Store {
             let outcome = self.try_write(name, deadline, work.clone()).await;
             let error = outcome.as_ref().err().and_then(E::store_error);
             let is_transient = error.is_some_and(|error| {
-                let is_split = matches!(self.limits, Limits::Group(_)) && error.is_lock_timeout();
-                error.is_transient() && !is_split
+                let is_left = self.limits.leaves_lock_timeouts() && error.is_lock_timeout();
+                error.is_transient() && !is_left
             });
             if !is_transient || tries == MAX_TRIES || Instant::now() >= deadline {
                 self.writability.record(outcome.is_ok(), error);

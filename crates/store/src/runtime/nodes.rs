@@ -3,7 +3,7 @@
 use model::Timestamp;
 use uuid::Uuid;
 
-use crate::db::{Backend, Conn, Result, execute, expect_one, fetch_one};
+use crate::db::{Backend, Conn, Result, execute, expect_one, fetch_one, migrate};
 
 /// Records a heartbeat of a node.
 pub async fn beat(conn: &mut Conn, node: Uuid, now: Timestamp) -> Result<()> {
@@ -14,6 +14,11 @@ pub async fn beat(conn: &mut Conn, node: Uuid, now: Timestamp) -> Result<()> {
         node,
         now
     )?)
+}
+
+/// Why this binary cannot work with the schema any more; none while it can.
+pub async fn schema_refusal(conn: &mut Conn) -> Result<Option<String>> {
+    migrate::refusal(conn).await
 }
 
 /// Counts the nodes with a heartbeat after `instant`.

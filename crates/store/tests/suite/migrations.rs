@@ -1,16 +1,21 @@
-//! A database is brought to the newest schema once, or left as it was.
+//! A database is brought to the newest schema once, or left as it was; a newer one is used as long as it carries this binary.
+
+use std::time::Duration;
 
 use sqlx::AssertSqlSafe;
+use store::runtime::nodes;
 use store::{Conn, Database, Error, Store};
-use testkit::{TestDatabase, on_both};
+use testkit::{Backend, PATIENCE, TestDatabase, on_both, run_on};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::catalogue;
 
 on_both!(
     opening_again_changes_nothing,
     processes_that_start_together_migrate_once,
-    a_newer_schema_is_refused_and_left_alone,
+    a_newer_schema_that_states_no_floor_is_refused_and_left_alone,
+    a_newer_schema_is_used_while_it_carries_this_binary,
     an_altered_migration_is_refused_by_name,
     a_missing_migration_is_refused_by_name,
     a_migration_that_fails_leaves_nothing_behind,
@@ -63,26 +68,104 @@ async fn processes_that_start_together_migrate_once(database: &TestDatabase) {
     }
 }
 
-async fn a_newer_schema_is_refused_and_left_alone(database: &TestDatabase) {
-    let store = database.open().await;
-    let newer = journal(&store).await.last().unwrap().0 + 1;
+/// Adds a migration to the journal that this binary does not know, as a newer one does.
+async fn pretend(store: &Store, version: i64, floor: Option<i64>) {
     store
         .write("pretend", async |conn: &mut Conn| {
             execute!(
                 conn,
-                "INSERT INTO migrations (version, checksum) VALUES ($1, $2)",
-                newer,
-                b"unknown".as_slice()
+                "INSERT INTO migrations (version, checksum, floor) VALUES ($1, $2, $3)",
+                version,
+                b"unknown".as_slice(),
+                floor
             )
         })
         .await
         .unwrap();
+}
+
+async fn a_newer_schema_that_states_no_floor_is_refused_and_left_alone(database: &TestDatabase) {
+    let store = database.open().await;
+    let newer = journal(&store).await.last().unwrap().0 + 1;
+    pretend(&store, newer, None).await;
     let before = journal(&store).await;
 
     let reason = refusal(database).await;
     assert!(reason.contains(&format!("version {newer}")) && reason.contains("newer"), "{reason}");
     assert_eq!(journal(&store).await, before);
     store.ping().await.unwrap();
+}
+
+/// A process that runs finds the same out at its next heartbeat as one that starts.
+async fn a_newer_schema_is_used_while_it_carries_this_binary(database: &TestDatabase) {
+    let store = database.open().await;
+    let known = journal(&store).await.last().unwrap().0;
+    let heard = async || {
+        store.read("heard", async |conn: &mut Conn| nodes::schema_refusal(conn).await).await.unwrap()
+    };
+    assert_eq!(heard().await, None);
+    for floor in [1, known] {
+        let version = journal(&store).await.last().unwrap().0 + 1;
+        pretend(&store, version, Some(floor)).await;
+        let before = journal(&store).await;
+        let beside = database.open().await;
+        assert_eq!(journal(&beside).await, before);
+        let schema = beside.schema().await.unwrap();
+        assert!(schema.is_ahead() && !schema.is_newest() && schema.version == version, "{schema:?}");
+        assert_eq!(heard().await, None);
+    }
+    // One that carries this binary, after one that does not, brings it back for nobody.
+    pretend(&store, known + 3, Some(known + 1)).await;
+    pretend(&store, known + 4, Some(known)).await;
+    let reason = refusal(database).await;
+    assert!(
+        reason.contains(&format!("version {}, for binaries of schema {}", known + 4, known + 1)),
+        "{reason}"
+    );
+    assert_eq!(heard().await, Some(reason));
+}
+
+/// What waits for a lock keeps everybody waiting who comes after it. A migration lets them pass again and again.
+#[test]
+fn a_migration_that_waits_for_a_lock_lets_others_pass_on_postgres() {
+    run_on(Backend::Postgres, async |database: &TestDatabase| {
+        let before_floors = Store::open_at(database.url(), 36).await.unwrap();
+        assert_eq!(before_floors.schema().await.unwrap().version, 38);
+        let outside = pool(database).await;
+        // A backup reads the table that the migration changes, for longer than a process of ours may.
+        let mut reading = outside.begin().await.unwrap();
+        sqlx::query("SET LOCAL idle_in_transaction_session_timeout = 0")
+            .execute(&mut *reading)
+            .await
+            .unwrap();
+        sqlx::query("SELECT count(*) FROM migrations").execute(&mut *reading).await.unwrap();
+        let url = database.url().to_owned();
+        let migrating = tokio::spawn(async move { Store::open(&url).await });
+        for _ in 0..2 {
+            let is_waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'migrations'::regclass
+                              AND mode = 'AccessExclusiveLock' AND NOT granted";
+            let waits = async |count: i64| {
+                while sqlx::query_scalar::<_, i64>(is_waiting).fetch_one(&outside).await.unwrap() != count {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            timeout(PATIENCE, waits(1)).await.expect("the migration waits for its lock");
+            // An ordinary statement comes behind it, and is answered within the time that it has.
+            before_floors.schema().await.unwrap();
+            timeout(PATIENCE, waits(0)).await.expect("the migration lets others pass");
+            assert!(!migrating.is_finished());
+        }
+        reading.commit().await.unwrap();
+        let migrated = timeout(PATIENCE, migrating).await.unwrap().unwrap().unwrap();
+        assert!(migrated.schema().await.unwrap().is_newest());
+    });
+}
+
+async fn pool(database: &TestDatabase) -> sqlx::PgPool {
+    match Database::connect(database.url()).await.unwrap() {
+        Database::Postgres(pool) => pool,
+        Database::Sqlite { .. } => unreachable!("the test is for PostgreSQL"),
+    }
 }
 
 async fn an_altered_migration_is_refused_by_name(database: &TestDatabase) {

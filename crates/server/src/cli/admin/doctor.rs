@@ -236,7 +236,12 @@ async fn check_schema(report: &mut Report, config: &Config, store: &Store) -> st
     } else {
         let found =
             format!("{}, and auspex {} knows {}", schema.version, env!("CARGO_PKG_VERSION"), schema.newest);
-        report.wrong(State::Worry, "schema", found, "back up; the next start migrates it");
+        let advice = if schema.is_ahead() {
+            "it carries this binary: finish the upgrade, or go on with the older one until the next"
+        } else {
+            "back up; the next start migrates it"
+        };
+        report.wrong(State::Worry, "schema", found, advice);
     }
     let (stored, live) = store
         .read("doctor", async |conn: &mut Conn| {

@@ -65,7 +65,8 @@ impl Tools {
     pub(super) async fn journal(&self, dump: &Path) -> Result<Vec<(i64, Vec<u8>)>, Failure> {
         let mut journal = Vec::new();
         for row in self.rows(dump, "migrations").await? {
-            let [version, checksum] = row.as_slice() else { return Err(unreadable(dump)) };
+            // Newer dumps have more columns.
+            let [version, checksum, ..] = row.as_slice() else { return Err(unreadable(dump)) };
             // In a dump, bytes are `\x` and hexadecimal, the backslash doubled.
             let checksum = checksum.trim_start_matches('\\').trim_start_matches('x');
             journal.push((version.parse()?, hex::decode(checksum)?));
