@@ -44,7 +44,8 @@ test("money is accounted for by day, source, model and signal, and bulk runs ope
   await open(page, "/console/billing", "Billing");
   const signals = page.getByRole("grid", { name: "Usage by signal" });
   await expect(signals.getByRole("row", { name: /is_scammer/ })).toContainText("Likely scam");
-  await expect(signals.getByRole("row", { name: /buyer_intent/ })).toContainText(/No rule reads this signal; it costs \$[\d.]+ a month\./);
+  await expect(page.getByText(/^An estimate for 30 days, not what was charged: \$[\d.]+ in 1 day would be \$[\d.]+ in 30 days/)).toBeVisible();
+  await expect(signals.getByRole("row", { name: /buyer_intent/ })).toContainText(/No rule reads this signal; it costs about \$[\d.]+ a month\./);
   await expect(page.getByRole("grid", { name: "Usage by source" }).getByText("While the sender waited")).toBeVisible();
   await expect(page.getByRole("grid", { name: "Usage by model" }).getByText("auspex-words")).toBeVisible();
   await page.getByRole("grid", { name: "Ledger" }).getByRole("row", { name: /Analysis, 6 analyses/ }).press("Enter");

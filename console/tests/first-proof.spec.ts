@@ -35,7 +35,10 @@ async function expectListed(page: Page): Promise<void> {
   await expect(named(/^Rule \d+$/)).toHaveCount(8);
   await expect(named(/^and 3 more$/)).toBeVisible();
   expect(await page.locator("main").textContent()).not.toMatch(HIDDEN);
-  await expect(page.getByRole("checkbox", { name: /^I set this account up myself/ })).not.toBeChecked();
+  await expect(page.getByRole("radio", { name: /^It was me/ })).not.toBeChecked();
+  await expect(page.getByRole("radio", { name: /^It was not me.*Ends the password, 1 open session and 1 API key\. Turns off 11 rules\./ })).not.toBeChecked();
+  await press(page, "button", "Confirm the address");
+  await expect(page.getByRole("heading", { level: 1 }), "nothing is decided by silence").toHaveText("Confirm your address");
 }
 
 test("what a stranger set up for an address is shown to its owner, and ends", async ({ page, register, service }) => {
@@ -47,8 +50,11 @@ test("what a stranger set up for an address is shown to its owner, and ends", as
   await expectAccessibleInBothThemes(page);
   await page.setViewportSize({ width: 390, height: 900 });
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
+  await choose(page, "radio", /^It was not me/);
   await press(page, "button", "Confirm the address");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Your address is confirmed");
+  await expect(page.getByText("Ended, as you asked: the password, 1 open session and 1 API key.")).toBeVisible();
+  await expect(page.getByRole("link", { name: "Choose a new password" })).toHaveAttribute("href", "/console/forgot");
   expect((await stranger.api.get("/v1/me")).status(), "their session").toBe(401);
   expect((await stranger.api.post("/auth/console/login", { data: { email: stranger.email, password: PASSWORD } })).status(), "their password").toBe(401);
   await expect.poll(() => statusWith(service.origin, tokenOf(key)), "their key").toBe(401);
@@ -58,7 +64,7 @@ test("what a stranger set up for an address is shown to its owner, and ends", as
   expect((await page.request.post("/auth/console/password/forgot", { headers, data: { email: stranger.email } })).status()).toBe(202);
   await page.goto(await linkTo(service, stranger.email, "reset"));
   await expect(page.getByLabel("New password", { exact: true })).toBeFocused();
-  await expect(page.getByRole("checkbox")).toHaveCount(0);
+  await expect(page.getByRole("radio")).toHaveCount(0);
   await page.keyboard.type("a quite different staple battery");
   await page.keyboard.press("Enter");
   await expect(page.getByText("Your password is changed")).toBeVisible();
@@ -73,13 +79,21 @@ test("who set an account up themselves keeps everything in it", async ({ page, r
   const key = await setUp(owner);
   await page.goto(await linkTo(service, owner.email, "verify"));
   await expectListed(page);
-  await choose(page, "checkbox", /^I set this account up myself/);
+  await choose(page, "radio", /^It was me/);
   await press(page, "button", "Confirm the address");
   await expect(page.getByRole("heading", { level: 1 })).toHaveText("Your address is confirmed");
   expect(await (await owner.api.get("/v1/me")).json()).toMatchObject({ email: owner.email, email_verified: true });
   expect(await statusWith(service.origin, tokenOf(key))).toBe(200);
   const { rules } = (await (await owner.api.get("/v1/rules")).json()) as { rules: { enabled: boolean }[] };
   expect(rules.filter(({ enabled }) => enabled).length).toBe(RULES);
+});
+
+test("it was not me ends everything also where this browser is signed in to the account", async ({ page, person, service }) => {
+  await page.goto(await linkTo(service, person.email, "verify"));
+  await choose(page, "radio", /^It was not me/);
+  await press(page, "button", "Confirm the address");
+  await expect(page.getByText("Ended, as you asked: the password and 1 open session.")).toBeVisible();
+  expect((await person.api.get("/v1/me")).status()).toBe(401);
 });
 
 test("a link is followed only once it is known what it would end", async ({ page, register, service }) => {

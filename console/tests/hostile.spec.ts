@@ -90,7 +90,7 @@ test("hostile names are harmless in every list that shows them", async ({ page, 
   const { rules } = (await (await person.api.get("/v1/rules")).json()) as { rules: { id: string }[] };
   const lists = [
     ["/console/explore", "Explore", "Objects"],
-    ["/console/overview", "Overview", "Objects with the highest risk"],
+    ["/console/overview", "Overview", "Objects with the highest answers"],
     ["/console/queue?queue=hostile&view=list", "Queue hostile", "Reviews"],
     [`/console/rules/${rules[0]?.id}?tab=firings`, "Everything", "Firings"],
   ] as const;

@@ -96,6 +96,22 @@ test("the audit log shows what a change has changed", async ({ page, person }) =
   await expectAccessible(page);
 });
 
+test("the audit log offers the actions that there are, and keeps its filter when it cannot be read", async ({ page, person }) => {
+  void person;
+  await open(page, "/console/audit-log?action=no.such", "Audit log");
+  const log = page.getByRole("grid", { name: "Audit log" });
+  await expect(log.getByRole("row", { name: /session.opened/ }).first(), "an action that there is not filters nothing").toBeVisible();
+  await page.route("**/v1/audit_log?*action=rule.created*", (route) => route.fulfill({ status: 500, json: { error: { code: "internal_error", message: "the disk is full" } } }));
+  await page.getByRole("button", { name: /Action/ }).focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("rule.created");
+  await page.keyboard.press("Enter");
+  await expect(page.getByRole("alert")).toContainText("The disk is full.");
+  await expect(page.getByRole("button", { name: /rule\.created.*Action/ })).toBeVisible();
+  await press(page, "link", "Show everything");
+  await expect(log.getByRole("row", { name: /session.opened/ }).first()).toBeVisible();
+});
+
 // No service that runs a story has a disk that is full.
 test("health says what to do", async ({ page, person }) => {
   void person;

@@ -44,7 +44,7 @@ test("a score has a confusion matrix, and too few labels are said to be too few"
   await send(person.api, "put", "/v1/signals/off_platform", { type: "noul", instructions: "Does the user try to move the deal off the platform?" });
   await open(page, "/console/quality?signal=off_platform", "Quality");
   await expect(page.getByText("10 more labels needed")).toBeVisible();
-  await press(page, "button", "Fit a calibration");
-  await expect(page.getByRole("alert").getByText(/50 labels/)).toBeVisible();
+  await expect(page.getByRole("button", { name: "Fit a calibration" })).toBeDisabled();
+  await expect(page.getByText("It needs 50 labels of the present wording, at least 10 of them yes and 10 no; there are 0.")).toBeVisible();
   await expectAccessible(page);
 });

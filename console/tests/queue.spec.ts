@@ -25,8 +25,12 @@ test("an analyst works through a queue by keys", async ({ page, person }) => {
   await page.keyboard.press("1");
   const yes = page.getByRole("group", { name: "Label is_scammer" }).getByRole("button", { name: "Yes" });
   await expect(yes).toHaveAttribute("aria-pressed", "true");
-  await page.keyboard.press("2");
+  // The key of a score's level is the level.
+  await page.keyboard.press("1");
   await expect(page.getByRole("group", { name: "Label trust_score" }).getByRole("button", { name: "1 Neutral" })).toHaveAttribute("aria-pressed", "true");
+  await page.setViewportSize({ width: 1440, height: 480 });
+  await expect(page.getByRole("button", { name: "Resolve" }), "what one presses is in view").toBeInViewport({ ratio: 1 });
+  await page.setViewportSize({ width: 1440, height: 900 });
   await expectAccessibleInBothThemes(page);
   await page.keyboard.press("Enter");
   await expect(name(page)).not.toHaveText(first ?? "");
@@ -78,6 +82,7 @@ test("the whole queue is done, skipped ones come again, and the next object show
   }
   const again = page.getByRole("button", { name: "Look at 1 skipped again" });
   await expect(again).toBeVisible();
+  await expect(page.getByText(/to go$|^\d+ left$/), "what is left is left for nobody here").toHaveCount(0);
   await expectAccessible(page);
   const sorted = times.toSorted((one, other) => one - other);
   expect(sorted[Math.floor(sorted.length / 2)], `key to next object, in ms: ${times.map(Math.round).join(" ")}`).toBeLessThan(100);

@@ -49,6 +49,30 @@ test("a rule is replayed before it is saved, runs in shadow, goes live and is de
   await expect(page.getByText("No rules yet")).toBeVisible();
 });
 
+test("a rule goes live from its page, and a firing leads to its delivery", async ({ page, person }) => {
+  const { server, url, received, respondWith } = await receiver();
+  respondWith(204);
+  const made = await person.api.post("/v1/webhooks", { data: { url, events: ["rule.triggered"] } });
+  const { endpoint } = (await made.json()) as { endpoint: { id: string } };
+  const created = await person.api.post("/v1/rules", { data: { name: "Any", when: "is_scammer > 0", mode: "shadow", action_type: "webhook", action_config: { endpoint_id: endpoint.id } } });
+  const { id } = (await created.json()) as { id: string };
+  await open(page, `/console/rules/${id}`, "Any");
+  await expect(page.getByText("It is on, in shadow: it records when it would fire, and sends nothing.")).toBeVisible();
+  await press(page, "button", "Go live…");
+  await expect(page.getByText(/^In the last 30 days it would have fired 0 times for 0 objects/)).toBeVisible();
+  await expectAccessible(page);
+  await page.getByRole("button", { name: "Go live", exact: true }).press("Enter");
+  await expect(page.getByText("It is on and live: it acts when it fires.")).toBeVisible();
+  expect((await person.api.post("/v1/objects/s1/events", { data: { wait: true, events: [{ type: "message", content: "Hello" }] } })).ok()).toBe(true);
+  await expect.poll(() => received.length).toBe(1);
+  await page.getByRole("tab", { name: "Rule", exact: true }).press("ArrowRight");
+  // A list takes the focus as a whole first.
+  await page.getByRole("grid", { name: "Firings" }).getByRole("row").nth(1).focus();
+  await page.getByRole("link", { name: "Its delivery" }).press("Enter");
+  await expect(page.getByRole("dialog", { name: "Delivery of rule.triggered" })).toContainText("HTTP 204");
+  server.close();
+});
+
 test("an error of the action stands beside its field, and a review rule names its queue", async ({ page, person }) => {
   await open(page, "/console/rules/new-rule", "New rule");
   await conditionEditor(page).focus();

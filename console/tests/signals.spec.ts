@@ -92,8 +92,11 @@ test("criteria of every type are kept as they were written", async ({ page, pers
   await expect(page.getByText("Criteria: the option calm is there twice.")).toBeVisible();
   await type(page, "Option 2", "angry");
   await type(page, "Option 2 means", "Insults or threatens.");
+  await type(page, "Add events", "You will regret this");
+  await press(page, "button", /^Add$/);
   await press(page, "button", "Save the signal");
   await expect(page.getByRole("heading", { level: 1, name: "mood" })).toBeVisible();
+  await expect(page.getByRole("list", { name: "Events to ask about" }), "what was tried on it is still there").toContainText("You will regret this");
   await choose(page, "radio", /^Score/);
   await expect(page.getByText("saving drops all present answers")).toBeVisible();
   await type(page, "Level 0", "angry");

@@ -71,8 +71,6 @@ export async function problemsOf(page: Page): Promise<string[]> {
   });
   await page.addInitScript((prefix) => {
     document.addEventListener("securitypolicyviolation", (event) => {
-      // Where one types over a selection, Chromium itself gives the new text the style of the old as an attribute; that is stopped, and harmless.
-      if (event.target instanceof Element && event.target.matches("[data-condition-editor]") && event.effectiveDirective === "style-src-attr") return;
       const element = event.target instanceof Element ? event.target.outerHTML.slice(0, 200) : "";
       console.log(`${prefix} ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}:${event.columnNumber} ${element}`);
     });

@@ -15,7 +15,7 @@ test("an endpoint is created, its dead delivery looked into and replayed, and th
   await open(page, "/console/webhooks", "Webhooks");
   await expect(page.getByText("No endpoints yet")).toBeVisible();
   await press(page, "button", "New endpoint");
-  await type(page, "URL", "ftp://example.com");
+  await type(page, "URL", "127.0.0.1:9744/hook");
   await page.keyboard.press("Enter");
   await expect(page.getByLabel("URL", { exact: true })).toHaveAccessibleDescription(/must start with http/);
   await type(page, "URL", url);
@@ -73,7 +73,7 @@ test("a test is sent, and the screen says how the endpoint is doing", async ({ p
   const made = await person.api.post("/v1/webhooks", { data: { url, events: ["review.opened"] } });
   const { endpoint } = (await made.json()) as { endpoint: { id: string } };
   await open(page, `/console/webhooks/${endpoint.id}`, url);
-  await expect(page.getByText("none yet").first()).toBeVisible();
+  await expect(page.getByText("nothing sent yet")).toBeVisible();
   await press(page, "button", "Send a test");
   await expect(page.getByText("A test is on its way; it appears in the deliveries.")).toBeVisible();
   await expect.poll(() => received.length).toBe(1);
@@ -81,6 +81,7 @@ test("a test is sent, and the screen says how the endpoint is doing", async ({ p
   await expect(page.getByText("100 % of the last 1 delivery")).toBeVisible();
   await expect(page.getByText(/^half within /)).toBeVisible();
   await expect(page.getByRole("grid", { name: "Deliveries" }).getByRole("row").nth(1)).toContainText("endpoint.test");
+  await expect(page.getByRole("grid", { name: "Deliveries" }).getByRole("row").nth(1), "it is followed until it has ended").toContainText("delivered");
   await expectAccessible(page);
   server.close();
 });
@@ -195,7 +196,7 @@ test("what waits is asked about every 15 seconds in the list, every 3 on its own
 
   for (const [id, times] of [[waiting, 4], [disabled, 0]] as const) {
     await open(page, `/console/webhooks/${id}`, /\/hooks\//);
-    await expect(page.getByText("none yet").first()).toBeVisible();
+    await expect(page.getByText("no delivery yet").first()).toBeVisible();
     expect((await askedWithin(page, 12))(id)).toBe(times);
   }
   server.close();

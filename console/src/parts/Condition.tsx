@@ -28,14 +28,16 @@ interface Props {
 
 const Editor = lazy(() => import("./condition/Editor"));
 const PAUSE_MS = 200;
+/** What is wrong is said after a longer pause, or when the field is left: half a condition is no mistake. */
+const WRONG_PAUSE_MS = 1000;
 
 /** The value once it has stayed the same for a moment. */
-function useSettled(value: string): string {
+function useSettled(value: string, pauseMs = PAUSE_MS): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), PAUSE_MS);
+    const timer = setTimeout(() => setSettled(value), pauseMs);
     return () => clearTimeout(timer);
-  }, [value]);
+  }, [value, pauseMs]);
   return settled;
 }
 
@@ -99,11 +101,13 @@ export function ConditionEditor({ label, value, onChange, signals, use, onCheck,
   const check = useConditionCheck(settled, use);
   const said = settled === value && value.trim() !== "" && !check.isPlaceholderData ? check.data : undefined;
   useEffect(() => onCheck?.(said), [said, onCheck]);
-  const shown = useDeferredValue(said);
+  const [isTyping, setTyping] = useState(false);
+  const finished = useSettled(value, WRONG_PAUSE_MS);
+  const shown = useDeferredValue(said?.error && isTyping && finished !== value ? undefined : said);
   const standIn = useRef<HTMLInputElement>(null);
   const plain = <StandIn label={label} value={value} onChange={onChange} onEnter={onEnter} focused={standIn} />;
   return (
-    <div className={styles.condition}>
+    <div className={styles.condition} onFocus={() => setTyping(true)} onBlur={() => setTyping(false)}>
       <Fallback plain={plain}>
         <Suspense fallback={plain}>
           <span id={labelId} className={styles.label}>
@@ -112,19 +116,25 @@ export function ConditionEditor({ label, value, onChange, signals, use, onCheck,
           <Editor label={label} value={value} onChange={onChange} signals={signals} use={use} error={shown?.error} onEnter={onEnter} autoFocus={autoFocus} standIn={standIn} />
         </Suspense>
       </Fallback>
-      <ConditionStatus check={shown} isEmpty={value.trim() === ""} />
+      <ConditionStatus check={shown} use={use} isEmpty={value.trim() === ""} />
     </div>
   );
 }
 
-function ConditionStatus({ check, isEmpty }: { check: ConditionCheck | undefined; isEmpty: boolean }) {
+/** What is wrong with a condition, and where. */
+const problemText = ({ message, at }: NonNullable<ConditionCheck["error"]>): string => `${message.charAt(0).toUpperCase()}${message.slice(1)} (at character ${at + 1})`;
+
+/** What a condition without a number of matches is: of rules one with facts, of queries a text. */
+const UNCOUNTED = { rule: "Valid. Conditions with facts are counted when they are replayed.", query: "Searched as text in ids and names." };
+
+function ConditionStatus({ check, use, isEmpty }: { check: ConditionCheck | undefined; use: Props["use"]; isEmpty: boolean }) {
   const bad = check?.error;
   return (
     <p className={styles.status} role="status" data-tone={bad ? "bad" : undefined}>
       {bad && <Icon name="bad" size={14} />}
-      {bad ? `${bad.message} (at character ${bad.at + 1})` : null}
+      {bad ? problemText(bad) : null}
       {check?.valid && check.matches && `${check.matches.capped ? `${count(check.matches.count)} or more objects` : plural(check.matches.count, "object")} ${check.matches.count === 1 ? "matches" : "match"} now`}
-      {check?.valid && !check.matches && "Valid. Conditions with facts are counted when they are replayed."}
+      {check?.valid && !check.matches && UNCOUNTED[use]}
       {isEmpty && "For example: is_scammer > 0.65 and trust_score < 1"}
     </p>
   );

@@ -41,6 +41,8 @@ interface TextProps extends Common {
   rows?: number;
   /** Text that is code: fixed width, no spell checking. */
   code?: boolean;
+  /** What is wrong with the value, in a sentence. */
+  validate?: (value: string) => string | undefined;
 }
 
 const Hint = ({ children }: { children?: ReactNode }) =>

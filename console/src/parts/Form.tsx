@@ -53,12 +53,25 @@ function useChanges(form: RefObject<HTMLFormElement | null>, isChangedOutside: b
   return { isChanged, isSending, remember };
 }
 
+/** What is wrong goes as it is mended, not when the field is left: the button below would move away under a pointer that is about to press it. */
+function useForgetErrors(form: RefObject<HTMLFormElement | null>): void {
+  useEffect(() => {
+    const element = form.current;
+    const forget = ({ target }: Event) => {
+      if (target instanceof HTMLElement && target.getAttribute("aria-invalid") === "true") target.dispatchEvent(new Event("change", { bubbles: true }));
+    };
+    element?.addEventListener("input", forget);
+    return () => element?.removeEventListener("input", forget);
+  }, [form]);
+}
+
 export function Form({ onSubmit, submit, fields = [], fieldOfCode = {}, kind = "primary", beside, wide, isDisabled, guard, changes, children }: Props) {
   const [pending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>();
   const form = useRef<HTMLFormElement>(null);
   const { isChanged, isSending, remember } = useChanges(form, guard?.isChanged ?? false);
   useImperativeHandle(changes, () => isChanged);
+  useForgetErrors(form);
 
   const field = problem instanceof ApiError ? (fieldOfCode[problem.code] ?? problem.field) : undefined;
   const placed = field !== undefined && fields.includes(field);

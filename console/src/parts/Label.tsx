@@ -48,6 +48,12 @@ export function labelText(value: LabelValue, signal?: Signal): string {
   return value === true ? "Yes" : value === false ? "No" : String(value);
 }
 
+/** The digit that chooses the option at an index: the level itself of a score, else counted from 1. */
+const digitOf = (signal: Signal, index: number): number => (signal.type === "score" ? index : index + 1);
+
+/** The option that a digit chooses. */
+export const optionOfDigit = (signal: Signal, digit: number): LabelOption | undefined => labelOptions(signal).find((_, index) => digitOf(signal, index) === digit);
+
 interface Props {
   signal: Signal;
   value: LabelValue | undefined;
@@ -67,19 +73,23 @@ export function LabelButtons({ signal, value, onChoose, digits = false, isDisabl
   };
   return (
     <div className={styles.options} role="group" aria-label={`Label ${signal.key}`}>
-      {labelOptions(signal).map((option, index) => (
-        <AriaButton
-          key={String(option.value)}
-          className={styles.option}
-          aria-pressed={option.value === value}
-          aria-keyshortcuts={digits && index < 9 ? String(index + 1) : undefined}
-          isDisabled={isDisabled}
-          onPress={(event) => choose(option.value, event)}
-        >
-          {digits && index < 9 && <kbd className={styles.digit}>{index + 1}</kbd>}
-          {option.name}
-        </AriaButton>
-      ))}
+      {labelOptions(signal).map((option, index) => {
+        const digit = digits && digitOf(signal, index) <= 9 ? String(digitOf(signal, index)) : undefined;
+        return (
+          <AriaButton
+            key={String(option.value)}
+            className={styles.option}
+            aria-pressed={option.value === value}
+            aria-keyshortcuts={digit}
+            isDisabled={isDisabled}
+            onPress={(event) => choose(option.value, event)}
+          >
+            {digit && <kbd className={styles.digit}>{digit}</kbd>}
+            {/* The level of a score is its key already. */}
+            {digit && signal.type === "score" ? option.name.slice(digit.length + 1) : option.name}
+          </AriaButton>
+        );
+      })}
     </div>
   );
 }

@@ -102,6 +102,9 @@ export function moneyOfMicros(micros: number, currency = "usd"): string {
   return money(currency, digits).format(micros / 1_000_000);
 }
 
+/** Millionths of a dollar as money, with every digit that there is. */
+export const exactMoneyOfMicros = (micros: number, currency = "usd"): string => money(currency, 6).format(micros / 1_000_000);
+
 /** Bytes in binary units. */
 export function bytes(value: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];

@@ -52,7 +52,7 @@ function Proof() {
   const byPasskey = () => confirm(async () => ({ passkey: await askForPasskey() }));
   return (
     <>
-      <p>This change needs a recent proof. You are not asked again for 15 minutes.</p>
+      <p>Confirm that it is you before this change is made. You are not asked again for 15 minutes.</p>
       {method && (
         <Form
           submit="Confirm"

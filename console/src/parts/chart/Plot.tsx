@@ -25,6 +25,9 @@ function labelSpace({ x, formatX }: { x: number[]; formatX: (value: number) => s
   return Math.max(50, longest * 7 + 16);
 }
 
+/** How wide labels of y are, in pixels, with the ticks beside them. */
+const labelWidth = (labels: string[] | null): number => Math.max(64, Math.max(0, ...(labels ?? []).map((label) => label.length)) * 7 + 16);
+
 /** Bars stand around their value of x: the first and the last need half a step beside it. */
 function xRange({ x, series }: ChartProps): uPlot.Range.Function | undefined {
   const steps = x.slice(1).map((value, index) => value - (x[index] ?? value));
@@ -55,7 +58,7 @@ function draw(element: HTMLDivElement, props: ChartProps & { formatX: (value: nu
       scales: { x: { time: props.time ?? false, range: xRange(props) }, y: props.yRange ? { range: props.yRange } : {} },
       axes: [
         { ...axis, space: labelSpace(props), values: (_, values) => values.map(props.formatX) },
-        { ...axis, size: 64, values: (_, values) => values.map(props.format) },
+        { ...axis, size: (_, labels) => labelWidth(labels), values: (_, values) => values.map(props.format) },
       ],
       series: [
         { label: props.xName, value: (_, value) => (value === null ? "" : props.formatX(value)) },

@@ -49,6 +49,18 @@ const colours = HighlightStyle.define([
   { tag: tags.typeName, color: "var(--accent)", fontStyle: "italic" },
 ]);
 
+/**
+ * Types over a selection. Left to itself, Chromium would give the new text the style of the old as an attribute, which the content security policy
+ * stops and the browser logs.
+ */
+const typeOver = EditorView.domEventHandlers({
+  beforeinput: (event, view) => {
+    if (event.inputType !== "insertText" || !event.data || view.composing || view.state.selection.main.empty) return false;
+    view.dispatch({ ...view.state.replaceSelection(event.data), userEvent: "input.type", scrollIntoView: true });
+    return true;
+  },
+});
+
 /** The service counts characters; the editor counts UTF-16 units. */
 function unitsAt(text: string, characters: number): number {
   return Array.from(text).slice(0, characters).join("").length;
@@ -107,6 +119,7 @@ export default function Editor(props: Props) {
           linter(null),
           theme,
           EditorView.lineWrapping,
+          typeOver,
           placeholder("signal > value and …"),
           EditorView.contentAttributes.of({ "aria-label": latest.current.label, autocapitalize: "off", spellcheck: "false" }),
           EditorState.transactionFilter.of((transaction) => (transaction.newDoc.lines > 1 ? [] : transaction)),

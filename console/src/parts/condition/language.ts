@@ -39,6 +39,8 @@ function valuesOf(signal: Signal): Completion[] {
   return levels.map((level, index) => ({ label: String(index), detail: level, type: "constant" }));
 }
 
+const TYPES: { [type in Signal["type"]]: string } = { noul: "yes or no", score: "score", choice: "choice" };
+
 const FACTS: Completion[] = [
   { label: "events(", apply: "events(", detail: "NAME, WINDOW: how many events", type: "function" },
   { label: "age", detail: "since the object was first seen", type: "function" },
@@ -70,7 +72,7 @@ export function completer(signals: () => readonly Signal[], use: "rule" | "query
       return { from, options: ["and", "or"].map((label) => ({ label, apply: `${label} `, type: "keyword" })), validFor: TYPED };
     }
     if (!context.explicit && word?.text === "") return null;
-    const keys = signals().map((signal) => ({ label: signal.key, apply: `${signal.key} `, detail: signal.type, type: "variable" }));
+    const keys = signals().map((signal) => ({ label: signal.key, apply: `${signal.key} `, detail: TYPES[signal.type], type: "variable" }));
     const negation = { label: "not", apply: "not ", type: "keyword" };
     return { from, options: [...keys, negation, ...(use === "rule" ? FACTS : [])], validFor: TYPED };
   };

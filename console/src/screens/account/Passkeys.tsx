@@ -41,7 +41,7 @@ export function Passkeys() {
       about="Sign in with a fingerprint, your face or a PIN. A change ends all your other sessions."
       actions={passkeys.length > 0 && add}
     >
-      {!isPossible && <Notice>Passkeys need a domain and TLS, and a browser that knows them. This page has not all of these.</Notice>}
+      {!isPossible && <Notice>Passkeys need a domain name, TLS and a browser that supports them. At least one of the three is missing here.</Notice>}
       {passkeys.length === 0 ? (
         <Empty icon="keys" title="No passkeys yet" action={add}>
           <p>A passkey stays on your device or in your password manager. Nobody can guess it, and it works on no other site.</p>

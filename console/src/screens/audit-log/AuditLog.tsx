@@ -7,31 +7,32 @@ import { api, take, type Schemas } from "../../api/client";
 import { useMay } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { Dialog } from "../../parts/Dialog";
-import { TextField } from "../../parts/Field";
+import { SelectField } from "../../parts/Field";
 import { ForeignInline } from "../../parts/Foreign";
-import { Form } from "../../parts/Form";
 import { Link } from "../../parts/Link";
 import { Facts, GuardedScreen, Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
 import { absoluteTime, plural, Time } from "../../parts/Values";
 import styles from "./AuditLog.module.css";
+import { ACTIONS, isAction } from "./actions";
 import { Difference } from "./Difference";
 
 type AuditEntry = Schemas["AuditEntry"];
 
 const PAGE = 50;
+const EVERY = "every";
 
 interface Filter {
   actor?: string;
-  action?: string;
+  action?: AuditEntry["action"];
 }
 
 function useEntries(filter: Filter) {
   return useInfiniteQuery({
     queryKey: ["audit", filter.actor, filter.action],
     queryFn: ({ pageParam, signal }) =>
-      take(api.GET("/v1/audit_log", { params: { query: { actor: filter.actor || undefined, action: (filter.action || undefined) as never, limit: PAGE, cursor: pageParam } }, signal })),
+      take(api.GET("/v1/audit_log", { params: { query: { actor: filter.actor || undefined, action: filter.action, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,
   });
@@ -47,28 +48,42 @@ export default function AuditLog() {
 }
 
 function Entries() {
-  const { actor, action } = useSearch({ strict: false }) as Filter;
+  const search = useSearch({ strict: false }) as { actor?: string; action?: string };
+  const actor = search.actor;
+  const action = isAction(search.action) ? search.action : undefined;
   const navigate = useNavigate();
   const pages = useEntries({ actor, action });
   const [opened, setOpened] = useState<AuditEntry>();
-  if (pages.isPending) return <Skeleton lines={10} />;
-  if (pages.error) return <Section><Failed error={pages.error} retry={() => void pages.refetch()} /></Section>;
-  const rows = pages.data.pages.flatMap((page) => page.entries);
   return (
     <>
       <Section flush>
         <div className={styles.filter}>
-          <Form submit="Filter" onSubmit={async (values) => void (await navigate({ to: "/console/audit-log" as string, search: { actor, action: values.action } as never }))}>
-            <TextField name="action" label="Action" placeholder="signal.updated" defaultValue={action} code autoComplete="off" />
-          </Form>
+          <SelectField
+            name="action"
+            label="Action"
+            options={[{ id: EVERY, label: "Every action" }, ...ACTIONS.map((id) => ({ id, label: id }))]}
+            value={action ?? EVERY}
+            onChange={(next) => void navigate({ to: "/console/audit-log" as string, search: { actor, action: next === EVERY ? undefined : next } as never })}
+          />
           {(actor || action) && <Link to="/console/audit-log">Show everything</Link>}
         </div>
-        <Table label="Audit log" rows={rows} keyOf={(row) => row.id} columns={COLUMNS} onOpen={setOpened} empty={<Empty icon="audit" title={actor || action ? "Nothing matches" : "Nothing has happened yet"} />} />
-        {rows.length > 0 && <LoadMore shown={`${plural(rows.length, "entry", "entries")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={() => void pages.fetchNextPage()} />}
+        <Found pages={pages} isFiltered={actor !== undefined || action !== undefined} onOpen={setOpened} />
       </Section>
       <Dialog title={opened?.action ?? "Entry"} wide isOpen={opened !== undefined} onClose={() => setOpened(undefined)}>
         {opened && <Details entry={opened} onClose={() => setOpened(undefined)} />}
       </Dialog>
+    </>
+  );
+}
+
+function Found({ pages, isFiltered, onOpen }: { pages: ReturnType<typeof useEntries>; isFiltered: boolean; onOpen: (entry: AuditEntry) => void }) {
+  if (pages.isPending) return <Skeleton lines={10} />;
+  if (pages.error) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
+  const rows = pages.data.pages.flatMap((page) => page.entries);
+  return (
+    <>
+      <Table label="Audit log" rows={rows} keyOf={(row) => row.id} columns={COLUMNS} onOpen={onOpen} empty={<Empty icon="audit" title={isFiltered ? "Nothing matches" : "Nothing has happened yet"} />} />
+      {rows.length > 0 && <LoadMore shown={`${plural(rows.length, "entry", "entries")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={() => void pages.fetchNextPage()} />}
     </>
   );
 }

@@ -11,7 +11,7 @@ import { Link, objectPath } from "../../parts/Link";
 import { Section } from "../../parts/Screen";
 import { Empty, Failed, Skeleton } from "../../parts/States";
 import { LoadMore, Table, type ColumnOf } from "../../parts/Table";
-import { count, moneyOfCents, moneyOfMicros, plural, Time } from "../../parts/Values";
+import { count, exactMoneyOfMicros, moneyOfMicros, plural, Time } from "../../parts/Values";
 import styles from "./Billing.module.css";
 import { ledgerQuery, type LedgerEntry, type LedgerType } from "./queries";
 
@@ -73,7 +73,7 @@ function columnsOf(currency: string, onBatch: EntriesProps["onBatch"]): ColumnOf
     { id: "at", name: "When", cell: (row) => <Time at={row.created_at} /> },
     { id: "tokens", name: "Tokens", numeric: true, optional: true, cell: (row) => tokens(row) },
     { id: "amount", name: "Amount", numeric: true, cell: (row) => <span className={row.delta_micros > 0 ? styles.credit : undefined}>{`${row.delta_micros > 0 ? "+" : ""}${moneyOfMicros(row.batch?.delta_micros ?? row.delta_micros, currency)}`}</span> },
-    { id: "balance", name: "Balance after", numeric: true, optional: true, cell: (row) => moneyOfCents(row.balance_after_cents, currency) },
+    { id: "balance", name: "Balance after", numeric: true, optional: true, cell: (row) => exactMoneyOfMicros(row.balance_after_micros, currency) },
   ];
 }
 

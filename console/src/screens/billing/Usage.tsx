@@ -4,14 +4,14 @@ import { useMemo } from "react";
 
 import type { Schemas } from "../../api/client";
 import { rulesQuery, signalsQuery } from "../../api/queries";
-import { monthlyMicros, rulesReading } from "../../api/signal-use";
+import { monthlyMicros, monthlyTotalMicros, rulesReading, usedDays } from "../../api/signal-use";
 import { Chart } from "../../parts/Chart";
 import { Link } from "../../parts/Link";
 import { Badge } from "../../parts/Notice";
 import { Columns, Section } from "../../parts/Screen";
 import { Empty } from "../../parts/States";
 import { Table, type ColumnOf } from "../../parts/Table";
-import { count, moneyOfMicros } from "../../parts/Values";
+import { count, moneyOfMicros, plural } from "../../parts/Values";
 import styles from "./Billing.module.css";
 
 type Usage = Schemas["Usage"];
@@ -90,6 +90,14 @@ export function signalCosts(usage: Usage, signals: readonly Schemas["Signal"][],
   }));
 }
 
+/** How the figures by signal come from what was spent, so that they can be checked. */
+function paceOf(usage: Usage): string {
+  const [spent, month] = [usage.totals.spend_micros, monthlyTotalMicros(usage)].map((micros) => moneyOfMicros(micros, usage.currency));
+  const days = usedDays(usage);
+  const pace = days < 30 ? `${spent} in ${plural(days, "day")} would be ${month} in 30 days` : `${spent} were spent in 30 days`;
+  return `An estimate for 30 days, not what was charged: ${pace}, divided by how often each signal was asked.`;
+}
+
 function BySignal({ usage }: { usage: Usage }) {
   const signals = useQuery(signalsQuery).data;
   const rules = useQuery(rulesQuery).data;
@@ -97,11 +105,11 @@ function BySignal({ usage }: { usage: Usage }) {
   const columns: ColumnOf<SignalCost>[] = [
     { id: "signal", name: "Signal", cell: (row) => <span className={styles.key}><Link to="/console/quality" search={{ signal: row.key }}>{row.key}</Link></span> },
     { id: "analyses", name: "Analyses", numeric: true, optional: true, sort: (row) => row.analyses, cell: (row) => count(row.analyses) },
-    { id: "month", name: "About, a month", numeric: true, sort: (row) => row.monthMicros, cell: (row) => moneyOfMicros(row.monthMicros, usage.currency) },
+    { id: "month", name: "In 30 days, about", numeric: true, sort: (row) => row.monthMicros, cell: (row) => moneyOfMicros(row.monthMicros, usage.currency) },
     { id: "rules", name: "Read by", long: true, cell: (row) => <ReadBy row={row} currency={usage.currency} /> },
   ];
   return (
-    <Section title="By signal" about="A signal's share of the questions that were asked, of what was spent, for 30 days." flush>
+    <Section title="By signal, at this pace" about={paceOf(usage)} flush>
       <Table label="Usage by signal" rows={signalCosts(usage, signals, rules)} keyOf={(row) => row.key} columns={columns} />
     </Section>
   );
@@ -112,8 +120,8 @@ function ReadBy({ row, currency }: { row: SignalCost; currency: string }) {
   if (row.readBy.length > 0) return <>{row.readBy.join(", ")}</>;
   return (
     <span className={styles.unread}>
-      <Badge tone="warn">unread</Badge>
-      <span>{`No rule reads this signal; it costs ${moneyOfMicros(row.monthMicros, currency)} a month.`}</span>
+      <Badge>unread</Badge>
+      <span>{`No rule reads this signal; it costs about ${moneyOfMicros(row.monthMicros, currency)} a month.`}</span>
     </span>
   );
 }

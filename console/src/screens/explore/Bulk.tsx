@@ -30,9 +30,11 @@ interface Props {
   signals: readonly Signal[];
   selected: ReadonlySet<string>;
   onSelect: (selected: ReadonlySet<string>) => void;
+  /** What is listed is still of the query before. */
+  isSearching: boolean;
 }
 
-export function Bulk({ q, sort, signals, selected, onSelect }: Props) {
+export function Bulk({ q, sort, signals, selected, onSelect, isSearching }: Props) {
   const may = useMay();
   const [open, setOpen] = useState<"label" | "review">();
   const [isSelecting, setSelecting] = useState(false);
@@ -50,6 +52,13 @@ export function Bulk({ q, sort, signals, selected, onSelect }: Props) {
   const close = () => setOpen(undefined);
   return (
     <div className={styles.bulk}>
+      {/* What comes and goes with the selection stands last, so that nothing moves under the pointer. */}
+      {canSelect && (
+        <Button kind="quiet" isPending={isSelecting} isDisabled={isSearching} onPress={() => void selectAll()}>
+          {`Select all that match (at most ${count(MOST_SELECTED)})`}
+        </Button>
+      )}
+      <Export q={q} sort={sort} signals={signals} />
       {canSelect && (
         <span role="status" className={styles.selected}>
           {selected.size === 0 ? "None selected" : `${count(selected.size)} selected`}
@@ -64,12 +73,6 @@ export function Bulk({ q, sort, signals, selected, onSelect }: Props) {
           </Button>
         </>
       )}
-      {canSelect && (
-        <Button kind="quiet" isPending={isSelecting} onPress={() => void selectAll()}>
-          {`Select all that match (at most ${count(MOST_SELECTED)})`}
-        </Button>
-      )}
-      <Export q={q} sort={sort} signals={signals} />
       <LabelMany isOpen={open === "label"} onClose={close} signals={signals} ids={[...selected]} onDone={() => onSelect(new Set())} />
       <ReviewMany isOpen={open === "review"} onClose={close} ids={[...selected]} onDone={() => onSelect(new Set())} />
     </div>

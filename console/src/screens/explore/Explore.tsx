@@ -4,12 +4,12 @@ import { useInfiniteQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { memo, useEffect, useMemo, useState } from "react";
 
-import type { Schemas } from "../../api/client";
+import { ApiError, type Schemas } from "../../api/client";
 import { signalsQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
 import { AnswerInline } from "../../parts/Answer";
 import { Button } from "../../parts/Button";
-import { ConditionEditor } from "../../parts/Condition";
+import { ConditionEditor, useConditionCheck } from "../../parts/Condition";
 import { SelectField } from "../../parts/Field";
 import { ForeignInline, plainForeign } from "../../parts/Foreign";
 import { Link, ObjectLink, objectPath } from "../../parts/Link";
@@ -52,15 +52,33 @@ export default function Explore() {
         <Threshold signals={signals} condition={draft} q={q} onChange={showThreshold} />
         <div className={styles.keep}>
           <Views q={q} sort={sort} />
-          {q && mayWriteRules && (
-            <Link to="/console/rules/new-rule" search={{ when: q }}>
-              Make a rule of this condition
-            </Link>
-          )}
+          {mayWriteRules && <MakeRule q={q} />}
         </div>
       </Section>
       <Objects q={q} sort={sort} signals={signals} />
     </Screen>
+  );
+}
+
+/** A rule needs a condition: a text that is looked for in ids and names is none. */
+function MakeRule({ q }: { q: string }) {
+  const check = useConditionCheck(q, "query");
+  if (!q || check.isPlaceholderData || !check.data?.matches) return null;
+  return (
+    <Link to="/console/rules/new-rule" search={{ when: q }}>
+      Make a rule of this condition
+    </Link>
+  );
+}
+
+/** In place of the list where a part of the condition is not understood. */
+function NotUnderstood() {
+  return (
+    <Section>
+      <Empty icon="explore" title="Nothing was searched: the condition is not understood">
+        <p>What is wrong is said below the condition. To look for a part of an id or a name, write it alone.</p>
+      </Empty>
+    </Section>
   );
 }
 
@@ -80,6 +98,7 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
   const columns = useMemo(() => columnsOf(keysOf(signals)), [signals]);
   const rows = useMemo(() => pages.data?.pages.flatMap((page) => page.objects) ?? [], [pages.data]);
   if (pages.isPending) return <Skeleton lines={10} />;
+  if (pages.error instanceof ApiError && pages.error.field === "q") return <NotUnderstood />;
   if (pages.error) return <Failed error={pages.error} retry={() => void pages.refetch()} />;
   const warnings = [...new Set(pages.data.pages.flatMap((page) => page.warnings))];
   const more = () => {
@@ -92,7 +111,7 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
           <Notice tone="warn">Not everything was looked for: {warnings.join("; ")}.</Notice>
         </div>
       )}
-      {rows.length > 0 && <Bulk q={q} sort={sort} signals={signals} selected={selected} onSelect={setSelected} />}
+      {rows.length > 0 && <Bulk q={q} sort={sort} signals={signals} selected={selected} onSelect={setSelected} isSearching={pages.isPlaceholderData} />}
       <Table
         label="Objects"
         rows={rows}
@@ -120,10 +139,13 @@ const Objects = memo(function Objects({ q, sort, signals }: { q: string; sort: S
           )
         }
       />
-      {rows.length > 0 && <LoadMore shown={`${plural(rows.length, "object")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={more} />}
+      {rows.length > 0 && <LoadMore shown={pages.isPlaceholderData ? "Searching…" : `${plural(rows.length, "object")} shown`} hasMore={pages.hasNextPage} isLoading={pages.isFetchingNextPage} onLoad={more} />}
     </Section>
   );
 });
+
+/** Of "12 minutes ago". */
+const SEEN_WIDTH = 136;
 
 function columnsOf(keys: string[]): ColumnOf<Summary>[] {
   const shown = keys.slice(0, 5);
@@ -132,7 +154,7 @@ function columnsOf(keys: string[]): ColumnOf<Summary>[] {
     { id: "type", name: "Type", optional: true, cell: (row) => <ForeignInline text={row.object_type} length={40} /> },
     ...shown.map((key, index): ColumnOf<Summary> => ({ id: `signal ${key}`, name: key, optional: index > 0, width: "1.5fr", cell: (row) => <AnswerTo objectKey={key} row={row} /> })),
     { id: "events", name: "Events", numeric: true, optional: true, cell: (row) => count(row.event_count) },
-    { id: "seen", name: "Last seen", optional: true, cell: (row) => <Time at={row.last_seen} /> },
+    { id: "seen", name: "Last seen", optional: true, width: SEEN_WIDTH, cell: (row) => <Time at={row.last_seen} /> },
   ];
 }
 

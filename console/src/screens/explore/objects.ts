@@ -23,8 +23,9 @@ interface Position {
 
 type Page = Schemas["ObjectList"];
 
-const read = (q: string, sort: Sort, position: Position & { strict?: boolean }, signal?: AbortSignal): Promise<Page> =>
-  take(api.GET("/v1/objects", { params: { query: { q: q || undefined, sort, limit: PAGE, ...position } }, signal }));
+/** A condition of which the service would skip a part is refused: a list that is about the rest only would look like an answer. */
+const read = (q: string, sort: Sort, position: Position, signal?: AbortSignal): Promise<Page> =>
+  take(api.GET("/v1/objects", { params: { query: { q: q || undefined, sort, limit: PAGE, strict: true, ...position } }, signal }));
 
 function following(q: string, last: Page, pages: number): Position | undefined {
   if (last.next_cursor) return { cursor: last.next_cursor };
@@ -41,12 +42,12 @@ export const objectsQuery = (q: string, sort: Sort) =>
     placeholderData: (previous) => previous,
   });
 
-/** The pages of what matches all of the condition: what the service would skip is an error. */
+/** The pages of what matches. */
 export async function* pagesOfMatches(q: string, sort: Sort, signal?: AbortSignal): AsyncGenerator<Page> {
   let position: Position | undefined = {};
   for (let pages = 1; position; pages++) {
     const at: Position = position;
-    const page: Page = await patiently(() => read(q, sort, { ...at, strict: true }, signal), signal);
+    const page: Page = await patiently(() => read(q, sort, at, signal), signal);
     yield page;
     position = following(q, page, pages);
   }

@@ -50,7 +50,7 @@ function People() {
         below={more && <LoadMore shown={`${plural(rows.length, "member")} shown`} hasMore={members.hasNextPage} isLoading={members.isFetchingNextPage} onLoad={() => void members.fetchNextPage()} />}
       />
       {invitations.data && invitations.data.length > 0 && <Invitations invitations={invitations.data} />}
-      <Section title="What the roles may">
+      <Section title="What each role can do">
         <ul className={styles.roles}>
           {ROLES.map((role) => (
             <li key={role.id}>

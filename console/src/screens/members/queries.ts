@@ -8,8 +8,8 @@ export type Member = Schemas["Member"];
 export type Invitation = Schemas["Invitation"];
 
 export const ROLES: { id: Role; label: string; hint: string }[] = [
-  { id: "owner", label: "Owner", hint: "may do everything, pay and manage members too." },
-  { id: "admin", label: "Admin", hint: "may do everything but pay and change owners." },
+  { id: "owner", label: "Owner", hint: "does everything, including payments and managing members." },
+  { id: "admin", label: "Admin", hint: "does everything except payments and changing owners." },
   { id: "analyst", label: "Analyst", hint: "reads, labels, reviews, tries wordings and asks what moved an answer." },
   { id: "viewer", label: "Viewer", hint: "reads, and sees no money." },
 ];

@@ -27,6 +27,7 @@ interface Props {
 }
 
 export function Answers({ object, signals, explained, onExplain }: Props) {
+  const mayExplain = useMay()("explain");
   const labels = useQuery(objectLabelsQuery(object.object_id));
   const shown = signals.filter((signal) => signal.enabled || object.analysis.some(({ key }) => key === signal.key));
   return (
@@ -36,18 +37,25 @@ export function Answers({ object, signals, explained, onExplain }: Props) {
           Signals are the questions that are asked about every object.
         </Empty>
       ) : (
-        <ul className={styles.signals}>
-          {shown.map((signal) => (
-            <OneAnswer
-              key={signal.key}
-              object={object}
-              signal={signal}
-              label={labels.data?.find((candidate) => candidate.signal === signal.key)}
-              isExplained={explained === signal.key}
-              onExplain={() => onExplain(signal.key)}
-            />
-          ))}
-        </ul>
+        <>
+          <ul className={styles.signals}>
+            {shown.map((signal) => (
+              <OneAnswer
+                key={signal.key}
+                object={object}
+                signal={signal}
+                label={labels.data?.find((candidate) => candidate.signal === signal.key)}
+                isExplained={explained === signal.key}
+                onExplain={() => onExplain(signal.key)}
+              />
+            ))}
+          </ul>
+          {mayExplain && (
+            <p id="price-of-explaining" className={styles.price}>
+              “What moved it” asks the model again without each part. It is charged by what is read, as a verdict is; 20 events cost less than three verdicts with the embedded model.
+            </p>
+          )}
+        </>
       )}
     </Section>
   );
@@ -85,7 +93,7 @@ function OneAnswer({ object, signal, label, isExplained, onExplain }: OneProps) 
       <div className={styles.truth}>
         {may("labels.write") ? <Truth objectId={object.object_id} signal={signal} label={label} /> : label && <span className={styles.soft}>{`Labelled ${labelText(label.value, signal)}`}</span>}
         {answer && may("explain") && (
-          <Button kind="quiet" aria-expanded={isExplained} aria-label={`What moved ${signal.key}`} onPress={onExplain}>
+          <Button aria-expanded={isExplained} aria-label={`What moved ${signal.key}`} aria-describedby="price-of-explaining" onPress={onExplain}>
             What moved it
           </Button>
         )}

@@ -19,8 +19,9 @@ export function Explain({ signal, result, onClose }: Props) {
   const section = useRef<HTMLDivElement>(null);
   useEffect(() => {
     // Chromium answers with a promise, which React would take for what ends the effect.
-    void section.current?.scrollIntoView({ block: "nearest" });
-  }, [signal]);
+    void section.current?.scrollIntoView({ block: "start" });
+    // Again once the result is there, which is taller than what stood in for it.
+  }, [signal, result.isFetching]);
   return (
     <div ref={section}>
       <Section

@@ -18,6 +18,8 @@ const REFRESH_MS = 15_000;
 const DAY_S = 86_400;
 /** The overview has as many days, if something happened on the first of them; the chart always has. */
 const DAYS = 14;
+/** Below, "no" is likelier: such an answer is not among the highest, however few there are. */
+const LEAST_LISTED = 0.5;
 const UTC_DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 const overviewQuery = { queryKey: ["overview"], queryFn: () => take(api.GET("/v1/overview")), refetchInterval: REFRESH_MS };
@@ -99,9 +101,9 @@ function Figures({ overview, usage }: { overview: Schemas["Overview"]; usage: Sc
         to="/console/explore"
       />
       <Figure
-        name="Flagged"
+        name="High answers"
         value={compact(overview.flagged)}
-        change={[`${compact(flagged.today)} times today, ${flagged.yesterday}`, "80\u00a0% or more on a yes/no signal"]}
+        change={[`${compact(flagged.today)} ${flagged.today === 1 ? "time" : "times"} today, ${flagged.yesterday}`, "80\u00a0% or more on a yes/no signal"]}
         to="/console/explore"
         search={{ sort: "flagged" }}
       />
@@ -119,16 +121,16 @@ function Figures({ overview, usage }: { overview: Schemas["Overview"]; usage: Sc
 
 function TopRisk({ overview }: { overview: Schemas["Overview"] }) {
   return (
-    <Section title="Highest risk" about="The highest answer to any yes/no signal." flush actions={<Link to="/console/explore" search={{ sort: "flagged" }}>All</Link>}>
+    <Section title="Highest answers" about="To any yes/no signal, from 50 % on. Yes can be good or bad." flush actions={<Link to="/console/explore" search={{ sort: "flagged" }}>All</Link>}>
       <Table
-        label="Objects with the highest risk"
-        rows={overview.top_risk}
+        label="Objects with the highest answers"
+        rows={overview.top_risk.filter(({ risk }) => risk >= LEAST_LISTED)}
         keyOf={(row) => row.object_id}
         columns={[
           { id: "object", name: "Object", long: true, cell: (row) => <ObjectLink id={row.object_id} name={row.display_name} /> },
-          { id: "risk", name: "Risk", cell: (row) => <ProbabilityBar value={row.risk} label={`Risk of ${plainForeign(row.display_name ?? row.object_id)}`} mark={0.8} /> },
+          { id: "risk", name: "Answer", cell: (row) => <ProbabilityBar value={row.risk} label={`Highest answer about ${plainForeign(row.display_name ?? row.object_id)}`} mark={0.8} /> },
         ]}
-        empty={<Empty icon="good" title="Nothing is flagged">No yes/no signal has an answer yet.</Empty>}
+        empty={<Empty icon="good" title="No high answers">No yes/no signal has an answer of 50 % or more.</Empty>}
       />
     </Section>
   );
@@ -171,7 +173,7 @@ function Firings({ overview }: { overview: Schemas["Overview"] }) {
   return (
     <Section title="Firings" about="How often rules fired, in shadow too." actions={<Link to="/console/rules" search={{ tab: "firings" }}>All</Link>}>
       <Chart
-        title={`Firings by UTC day, ${plural(total, "firing")} in ${plural(days.length, "day")}`}
+        title={`Firings by UTC day, ${plural(total, "firing")} ${unknown > 0 && known[0] !== undefined ? `since ${UTC_DAY.format(known[0] * 1000)}` : `in ${plural(days.length, "day")}`}`}
         x={[...before, ...known]}
         xName="Day (UTC)"
         time

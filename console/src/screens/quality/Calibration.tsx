@@ -19,6 +19,7 @@ import styles from "./Quality.module.css";
 type Fitted = Schemas["Calibration"];
 
 const ENOUGH = 50;
+const ENOUGH_EACH = 10;
 const METHODS: Record<Fitted["method"], string> = { platt: "Platt scaling", isotonic: "isotonic regression", temperature: "temperature scaling" };
 
 interface Props {
@@ -48,7 +49,7 @@ export function Calibration({ signal, versions, labels }: Props) {
   return (
     <Section
       title="Calibration"
-      about="Moves probabilities to where they come true as often as they say. The order of objects hardly changes; thresholds do."
+      about="Corrects the probabilities by your labels, so that of all answers near 70 % about 70 % are right. Objects stay in nearly the same order, but a threshold then means something else."
       actions={on ? <Badge tone="good">on</Badge> : <Badge>off</Badge>}
     >
       <div className={styles.calibration}>
@@ -56,7 +57,7 @@ export function Calibration({ signal, versions, labels }: Props) {
         {problem !== undefined && <Problem problem={problem} />}
         {may("signals.write") && (
           <div className={styles.buttons}>
-            <Button kind={fitted ? "plain" : "primary"} isPending={pending} onPress={() => void fit()}>
+            <Button kind={fitted ? "plain" : "primary"} isPending={pending} isDisabled={labels < ENOUGH} onPress={() => void fit()}>
               {fitted ? "Fit again" : "Fit a calibration"}
             </Button>
             {fitted && fitted.id !== on && (
@@ -65,7 +66,7 @@ export function Calibration({ signal, versions, labels }: Props) {
               </Button>
             )}
             {on && <Button onPress={() => setSwitching(null)}>Switch it off…</Button>}
-            {!fitted && <span className={styles.means}>{labels < ENOUGH ? `It needs ${ENOUGH} labels of the present wording; there are ${count(labels)}.` : `${plural(labels, "label")} to fit it to.`}</span>}
+            {!fitted && <span className={styles.means}>{labels < ENOUGH ? `It needs ${ENOUGH} labels of the present wording${signal.type === "noul" ? `, at least ${ENOUGH_EACH} of them yes and ${ENOUGH_EACH} no` : ""}; there ${labels === 1 ? "is" : "are"} ${count(labels)}.` : `${plural(labels, "label")} to fit it to.`}</span>}
           </div>
         )}
         {!may("signals.write") && <p className={styles.means}>An admin or an owner can fit one.</p>}

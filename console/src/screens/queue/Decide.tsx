@@ -27,6 +27,8 @@ interface Props {
   decisionRef: RefObject<HTMLDivElement | null>;
 }
 
+const FORM_ID = "decide";
+
 export function Decide({ desk, item, signals, active, onActive, onResolve, rule, decisionRef }: Props) {
   const isOpen = item.state === "open";
   return (
@@ -51,6 +53,7 @@ export function Decide({ desk, item, signals, active, onActive, onResolve, rule,
         ))}
       </ul>
       <form
+        id={FORM_ID}
         className={styles.form}
         onSubmit={(event) => {
           event.preventDefault();
@@ -71,18 +74,18 @@ export function Decide({ desk, item, signals, active, onActive, onResolve, rule,
           />
         </div>
         <TextField name="note" label="Note" value={item.note} onChange={(note) => desk.change({ note })} isDisabled={!isOpen} autoComplete="off" maxLength={2000} />
-        <div className={styles.buttons}>
-          <Button type="submit" kind="primary" aria-keyshortcuts="Enter" isDisabled={!isOpen}>
-            Resolve
-          </Button>
-          <Button aria-keyshortcuts="s" isDisabled={!isOpen} onPress={() => desk.skip()}>
-            Skip
-          </Button>
-          <span className={styles.keys} aria-hidden="true">
-            <kbd>1</kbd>–<kbd>9</kbd> label <kbd>Enter</kbd> resolve <kbd>s</kbd> skip <kbd>u</kbd> undo <kbd>?</kbd> all keys
-          </span>
-        </div>
       </form>
+      <div className={styles.acts} data-acts="">
+        <Button type="submit" form={FORM_ID} kind="primary" aria-keyshortcuts="Enter" isDisabled={!isOpen}>
+          Resolve
+        </Button>
+        <Button aria-keyshortcuts="s" isDisabled={!isOpen} onPress={() => desk.skip()}>
+          Skip
+        </Button>
+        <span className={styles.keys} aria-hidden="true">
+          <kbd>0</kbd>–<kbd>9</kbd> label <kbd>Enter</kbd> resolve <kbd>s</kbd> skip <kbd>u</kbd> undo <kbd>?</kbd> all keys
+        </span>
+      </div>
     </section>
   );
 }

@@ -54,7 +54,7 @@ function Queues() {
             { id: "claimed", name: "Claimed", numeric: true, optional: true, sort: (row) => row.claimed, cell: (row) => count(row.claimed) },
             { id: "oldest", name: "Oldest", optional: true, cell: (row) => (row.oldest_at ? <Time at={row.oldest_at} /> : "none waits") },
             { id: "pace", name: "Resolved a day", numeric: true, optional: true, cell: (row) => row.resolved_a_day.toFixed(1) },
-            { id: "work", name: "Work", cell: (row) => may("reviews.write") && <Link to="/console/queue" search={{ queue: row.queue }} kind="plain">{`Work through ${row.queue}`}</Link> },
+            { id: "work", name: "Work", cell: (row) => may("reviews.write") && <Link to="/console/queue" search={{ queue: row.queue }} kind="plain">{`Work through “${row.queue}”`}</Link> },
           ]}
           empty={<HowReviewsComeAbout title="No queue has ever held a review" />}
         />

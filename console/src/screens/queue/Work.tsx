@@ -9,7 +9,7 @@ import { useMe } from "../../api/session";
 import { useStore } from "../../api/store";
 import { Button } from "../../parts/Button";
 import { ForeignInline } from "../../parts/Foreign";
-import { labelOptions } from "../../parts/Label";
+import { optionOfDigit } from "../../parts/Label";
 import { Link, objectPath } from "../../parts/Link";
 import { Screen, Section } from "../../parts/Screen";
 import { Failed, Skeleton } from "../../parts/States";
@@ -74,7 +74,7 @@ function AtDesk({ desk }: { desk: Desk }) {
   };
   const choose = (digit: number) => {
     const signal = asked.find(({ key }) => key === active);
-    const option = signal && labelOptions(signal)[digit - 1];
+    const option = signal && optionOfDigit(signal, digit);
     if (signal && option) desk.label(signal.key, option.value);
   };
   useDeskShortcuts(desk, { resolve, choose, focus: decision, nextSignal: () => setActive(next(asked.map(({ key }) => key), active)) });
@@ -123,7 +123,8 @@ function useDeskShortcuts(desk: Desk, acts: Acts): void {
     { keys: "u", name: "Undo: open the last one again", group, run: () => void desk.undo() },
     { keys: "n", name: "Next signal", group, run: acts.nextSignal },
     { keys: "d", name: "Type a decision", group, run: () => acts.focus.current?.querySelector("input")?.focus() },
-    ...Array.from({ length: 9 }, (_, index) => ({ keys: String(index + 1), name: `Label with option ${index + 1}`, group, run: () => acts.choose(index + 1) })),
+    { keys: "0", name: "Label with level 0 of a score", group, run: () => acts.choose(0) },
+    ...Array.from({ length: 9 }, (_, index) => ({ keys: String(index + 1), name: `Label with option ${index + 1}, or with level ${index + 1} of a score`, group, run: () => acts.choose(index + 1) })),
   ]);
 }
 
@@ -131,21 +132,25 @@ function Progress({ desk, state }: { desk: Desk; state: DeskState }) {
   const queues = useQuery({ ...queuesQuery, refetchInterval: REFRESH_MS });
   const queue = queues.data?.find((each) => each.queue === desk.queue);
   const done = state.resolvedAt.length;
+  // What is left then is nothing for this sitting: what was skipped, and what others have. The end says so.
+  const isOver = state.exhausted && state.at >= state.items.length;
   const left = queue ? queue.open + queue.claimed : undefined;
   const minutes = Math.max(0.25, ((state.resolvedAt.at(-1) ?? desk.startedAt) - desk.startedAt) / 60_000);
   const pace = done / minutes;
   const total = done + (left ?? 0);
   return (
     <div className={styles.progress}>
-      <span>
-        <strong>{left === undefined ? "…" : count(left)}</strong> left
-      </span>
+      {!isOver && (
+        <span>
+          <strong>{left === undefined ? "…" : count(left)}</strong> left
+        </span>
+      )}
       <span>
         <strong>{count(done)}</strong> done in this sitting
       </span>
       {done > 0 && <span>{`${pace.toFixed(1)} a minute`}</span>}
-      {done > 0 && left !== undefined && left > 0 && <span>{`about ${plural(Math.max(1, Math.ceil(left / pace)), "minute")} to go`}</span>}
-      <progress className={styles.bar} aria-label="Progress of this sitting" max={Math.max(1, total)} value={done} />
+      {!isOver && done > 0 && left !== undefined && left > 0 && <span>{`about ${plural(Math.max(1, Math.ceil(left / pace)), "minute")} to go`}</span>}
+      <progress className={styles.bar} aria-label="Progress of this sitting" max={Math.max(1, total)} value={isOver ? Math.max(1, total) : done} />
       <span className={styles.buttons}>
         <Button kind="quiet" aria-keyshortcuts="k" isDisabled={state.at === 0} onPress={() => desk.previous()}>
           Previous
@@ -167,14 +172,13 @@ function NoItem({ desk, state }: { desk: Desk; state: DeskState }) {
   if (!state.exhausted) return <Skeleton lines={8} label="Claiming the next review" />;
   const skipped = state.items.filter((item) => item.state === "skipped").length;
   const done = state.resolvedAt.length;
-  const title = done > 0 ? `Done: you resolved ${plural(done, "review")}` : "Nothing waits in this queue";
+  const title = done > 0 ? `Done: you resolved ${plural(done, "review")}` : skipped > 0 ? "You skipped all that waited" : "Nothing waits in this queue";
   return (
     <HowReviewsComeAbout
       title={title}
       action={
         <span className={styles.buttons}>
-          {skipped > 0 && <Button kind="primary" onPress={() => desk.again()}>{`Look at ${skipped} skipped again`}</Button>}
-          <Button onPress={() => desk.retry()}>Look again</Button>
+          {skipped > 0 ? <Button kind="primary" onPress={() => desk.again()}>{`Look at ${skipped} skipped again`}</Button> : <Button onPress={() => desk.retry()}>Look for new ones</Button>}
         </span>
       }
     />

@@ -6,7 +6,7 @@ import { Form } from "../../parts/Form";
 import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { ThresholdPage } from "../../shell/ThresholdPage";
-import { FirstProof } from "../verify/FirstProof";
+import { asAnswered, FirstProof } from "../verify/FirstProof";
 
 export default function Reset() {
   const { token } = useSearch({ strict: false }) as { token?: string };
@@ -22,7 +22,8 @@ export default function Reset() {
               fields={["password"]}
               fieldOfCode={{ weak_password: "password" }}
               onSubmit={async ({ password = "", keep }) => {
-                await take(api.POST("/auth/console/password/reset", { body: { token, password, keep: keep === "true" } }));
+                const { keep: keeps, ...request } = asAnswered(keep);
+                await take(api.POST("/auth/console/password/reset", { body: { token, password, keep: keeps }, ...request }));
                 await navigate({ to: "/console/sign-in" as string, search: { after: "reset" } as never });
               }}
             >

@@ -20,12 +20,25 @@ function Outcome({ firing }: { firing: Firing }) {
   return firing.status === "unconfirmed" ? <Badge tone="warn">recipient not confirmed</Badge> : <Badge tone="bad">failed</Badge>;
 }
 
+const DELIVERY = /^queued as delivery ([0-9a-f-]{36})$/;
+
+/** What became of it; a delivery can be followed from here. */
+function Detail({ text }: { text: string }) {
+  const delivery = DELIVERY.exec(text)?.[1];
+  if (!delivery) return <ForeignInline text={text} length={300} />;
+  return (
+    <Link to="/console/webhooks" search={{ tab: "deliveries", delivery }}>
+      Its delivery
+    </Link>
+  );
+}
+
 const OBJECT: ColumnOf<Firing> = { id: "object", name: "Object", long: true, cell: (firing) => <ObjectLink id={firing.object_id} /> };
 const WHAT_HAPPENED: ColumnOf<Firing>[] = [
   { id: "at", name: "Fired", cell: (firing) => <Time at={firing.fired_at} /> },
   { id: "outcome", name: "Outcome", cell: (firing) => <Outcome firing={firing} /> },
   { id: "values", name: "Answers then", optional: true, cell: (firing) => valuesText(firing.signal_values) },
-  { id: "detail", name: "Detail", long: true, optional: true, cell: (firing) => <span className={styles.soft}>{firing.detail && <ForeignInline text={firing.detail} length={300} />}</span> },
+  { id: "detail", name: "Detail", long: true, optional: true, cell: (firing) => <span className={styles.soft}>{firing.detail && <Detail text={firing.detail} />}</span> },
 ];
 const OF_ONE = [OBJECT, ...WHAT_HAPPENED];
 

@@ -18,6 +18,7 @@ import { FiringsOf } from "./Firings";
 import { deleteRule, updateRule, type Rule as RuleRecord } from "./queries";
 import { rulePath } from "./rule-path";
 import { RuleForm } from "./RuleForm";
+import { GoLive } from "./GoLive";
 import { RuleMode } from "./Rules";
 import styles from "./Rules.module.css";
 
@@ -37,11 +38,18 @@ export default function Rule() {
   return <Opened key={ruleId} rule={rule} />;
 }
 
+/** What the switch and the mode mean together. */
+function stateText({ enabled, mode }: RuleRecord): string {
+  if (!enabled) return "It is off: nothing is evaluated.";
+  return mode === "shadow" ? "It is on, in shadow: it records when it would fire, and sends nothing." : "It is on and live: it acts when it fires.";
+}
+
 function Opened({ rule }: { rule: RuleRecord }) {
   const { tab = "rule" } = useSearch({ strict: false }) as { tab?: string };
   const navigate = useNavigate();
   const canWrite = useMay()("rules.write");
   const [deleting, setDeleting] = useState(false);
+  const [going, setGoing] = useState(false);
   const toggle = (enabled: boolean) =>
     void updateRule(rule.id, { enabled }).then(
       () => toast(enabled ? "The rule is on." : "The rule is off."),
@@ -50,6 +58,8 @@ function Opened({ rule }: { rule: RuleRecord }) {
   const select = (next: string) => void navigate({ to: rulePath(rule.id), search: { tab: next === "rule" ? "" : next } as never, replace: true });
   const form = (
     <RuleForm
+      // It can go live beside the form, which would take it back to shadow when it is saved.
+      key={rule.mode}
       rule={rule}
       canWrite={canWrite}
       onSave={async (body) => {
@@ -61,13 +71,18 @@ function Opened({ rule }: { rule: RuleRecord }) {
   return (
     <Screen
       title={rule.name}
-      about={<RuleMode rule={rule} />}
+      about={
+        <span className={styles.state}>
+          <RuleMode rule={rule} /> {stateText(rule)}
+        </span>
+      }
       actions={
         canWrite && (
           <div className={styles.head}>
             <Switch isSelected={rule.enabled} onChange={toggle}>
               On
             </Switch>
+            {rule.enabled && rule.mode === "shadow" && <Button onPress={() => setGoing(true)}>Go live…</Button>}
             <Button kind="danger" onPress={() => setDeleting(true)}>
               Delete…
             </Button>
@@ -84,6 +99,7 @@ function Opened({ rule }: { rule: RuleRecord }) {
           { id: "firings", name: "Firings", content: <FiringsOf rule={rule} /> },
         ]}
       />
+      <GoLive rule={rule} isOpen={going} onClose={() => setGoing(false)} />
       <ConfirmDialog
         title={`Delete ${rule.name}?`}
         isOpen={deleting}

@@ -16,9 +16,17 @@ import type { ActionType, Rule } from "./queries";
 import { ReplayPanel } from "./ReplayPanel";
 import styles from "./Rules.module.css";
 
-const MODES = [
+/** What live does with objects that match already depends on whether the rule has looked at them in shadow. */
+const modesOf = (rule: Rule | undefined) => [
   { id: "shadow", label: "Shadow", hint: "Records when it would fire, and sends nothing." },
-  { id: "live", label: "Live", hint: "Acts when it fires. Nothing fires for what was already true in shadow." },
+  {
+    id: "live",
+    label: "Live",
+    hint:
+      rule?.mode === "shadow"
+        ? "Acts when it fires from now on. An object for which it has fired in shadow, and whose condition is still true, does not fire again."
+        : "Acts when an analysis finds its condition true for an object and it was not before. An object that matches already fires at its next analysis, not at once.",
+  },
 ];
 
 const COOLDOWNS = [0, 3600, 21_600, 86_400, 604_800];
@@ -75,7 +83,7 @@ export function RuleForm({ rule, start = "", canWrite, onSave }: Props) {
             <ActionFields key={type} type={type} config={config} endpoints={endpoints} signals={signals} reviewed={reviewed} onReviewed={setReviewed} />
             {canWrite && type !== "review" && !(type === "webhook" && endpoints.length === 0) && <ActionTest type={type} />}
           </div>
-          <ChoiceField name="mode" label="Mode" options={MODES} value={mode} onChange={setMode} />
+          <ChoiceField name="mode" label="Mode" options={modesOf(rule)} value={mode} onChange={setMode} />
           {!canWrite && <Notice>An admin or an owner can save rules. You can try conditions and replay them.</Notice>}
         </Form>
       </Section>

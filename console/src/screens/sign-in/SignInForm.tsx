@@ -8,6 +8,7 @@ import { signedIn } from "../../api/session";
 import { Button } from "../../parts/Button";
 import { CodeField, PasswordField, TextField } from "../../parts/Field";
 import { Form, Problem } from "../../parts/Form";
+import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 
 interface Props {
@@ -19,13 +20,21 @@ interface Props {
 export function SignInForm({ email, onSignedIn }: Props) {
   const [needsCode, setNeedsCode] = useState(false);
   const [problem, setProblem] = useState<unknown>();
+  const [wrong, setWrong] = useState(false);
   const credentials = useRef({ email: email ?? "", password: "" });
 
   const submit = async (values: Record<string, string>) => {
     if (!needsCode) credentials.current = { email: email ?? values.email ?? "", password: values.password ?? "" };
+    setWrong(false);
     try {
       await take(api.POST("/auth/console/login", { body: { ...credentials.current, code: needsCode ? values.code : undefined } }));
     } catch (error) {
+      // The service does not say which of the two it is, and neither does the page.
+      if (error instanceof ApiError && error.code === "unauthorized") {
+        if (needsCode) throw new Error("That code is not right, or has been used. Wait for the next one.");
+        setWrong(true);
+        return;
+      }
       if (!(error instanceof ApiError) || error.code !== "mfa_required") throw error;
       setNeedsCode(true);
       return;
@@ -75,6 +84,17 @@ export function SignInForm({ email, onSignedIn }: Props) {
             </p>
           )}
           <PasswordField name="password" label="Password" isRequired autoFocus={email !== undefined} autoComplete="current-password" />
+          {wrong && (
+            <Notice tone="bad" live>
+              {email === undefined ? (
+                <>
+                  The address or the password is not right. If you do not know it, <Link to="/console/forgot">choose a new one</Link>.
+                </>
+              ) : (
+                "The password is not right."
+              )}
+            </Notice>
+          )}
         </>
       )}
     </Form>

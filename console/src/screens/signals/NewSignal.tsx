@@ -11,7 +11,7 @@ import { Columns, GuardedScreen, Section } from "../../parts/Screen";
 import { toast } from "../../parts/Toast";
 import { DefinitionFields } from "./DefinitionFields";
 import { definitionOf, emptyDraft, problemOf } from "./definition";
-import { Playground, usePlayground } from "./Playground";
+import { handOver, Playground, usePlayground } from "./Playground";
 import { putSignal } from "./queries";
 import styles from "./Signals.module.css";
 import { signalPath } from "./Signals";
@@ -28,6 +28,7 @@ export default function NewSignal() {
     if (problem) throw new Error(problem);
     const signal = await putSignal(key, definitionOf(draft));
     toast(signal.backfill ? `${key} is saved, and is being asked about the objects that are there.` : `${key} is saved. New analyses ask it.`);
+    handOver(playground);
     await navigate({ to: signalPath(key) });
   };
   return (

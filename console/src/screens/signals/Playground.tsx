@@ -1,6 +1,6 @@
 // The playground: paste events or take an object's, ask, strike an event out and ask again. Nothing is recorded.
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { api, take } from "../../api/client";
 import { explanationQuery, type Explanation as Explained } from "../../api/explanations";
@@ -35,7 +35,18 @@ const KEPT_ANSWERS = 6;
 
 /** The state of a playground; held by the screen, so that a change of tabs does not lose it. */
 export function usePlayground() {
-  return useState<Content>({ text: "", lines: [], asked: [] });
+  const state = useState<Content>(() => handedOver ?? { text: "", lines: [], asked: [] });
+  useEffect(() => {
+    handedOver = undefined;
+  }, []);
+  return state;
+}
+
+let handedOver: Content | undefined;
+
+/** What was tried on a new signal goes on beside it once it is saved; its answers were of a draft. */
+export function handOver([content]: ReturnType<typeof usePlayground>): void {
+  handedOver = { ...content, asked: [] };
 }
 
 interface Props {
@@ -136,8 +147,13 @@ function Bench({ signal, draft, state: [content, setContent] }: Props) {
 
 /** About the object as it is recorded, which the events above may differ from by now. */
 function WhatMoved({ signal, objectName, result }: { signal: Signal; objectName: string; result: UseQueryResult<Explained> }) {
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => {
+    // Chromium answers with a promise, which React would take for what ends the effect.
+    void section.current?.scrollIntoView({ block: "nearest" });
+  }, [result.isFetching]);
   return (
-    <section className={styles.stack} aria-label={`What moved ${signal.key}`}>
+    <section ref={section} className={styles.stack} aria-label={`What moved ${signal.key}`}>
       <h3>
         What moved <code>{signal.key}</code>
       </h3>
@@ -205,7 +221,7 @@ function Answers({ asked, signal }: { asked: Asked[]; signal?: Signal }) {
           Over {newest.over}, by {newest.model}
           {newest.costMicros !== undefined && `, for ${moneyOfMicros(newest.costMicros)}`}
           {newest.tokens !== undefined && `, ${count(newest.tokens)} tokens read`}.{" "}
-          {newest.draft && "A draft reads the events as plain data, without calibration: compare the two with each other, not with stored answers."}
+          {newest.draft && `A draft reads the events as plain data, without calibration: compare ${newest.saved ? "the two with each other" : "it with other drafts"}, not with stored answers.`}
         </p>
       </li>
       {before.map((one) => (

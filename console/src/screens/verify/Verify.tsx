@@ -7,11 +7,12 @@ import { Form } from "../../parts/Form";
 import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
 import { ThresholdPage } from "../../shell/ThresholdPage";
-import { FirstProof } from "./FirstProof";
+import { asAnswered, Ended, FirstProof, type Preview } from "./FirstProof";
 
 export default function Verify() {
   const { token } = useSearch({ strict: false }) as { token?: string };
   const [done, setDone] = useState(false);
+  const [ended, setEnded] = useState<Preview>();
   if (!token)
     return (
       <ThresholdPage title="Confirm your address">
@@ -19,20 +20,26 @@ export default function Verify() {
       </ThresholdPage>
     );
   return (
-    <ThresholdPage title={done ? "Your address is confirmed" : "Confirm your address"} about={done ? undefined : "One press, and the address is proved to be yours."}>
+    <ThresholdPage title={done ? "Your address is confirmed" : "Confirm your address"} about={done ? undefined : "This proves that the address is yours."}>
       {done ? (
-        <Link to="/console" kind="primary">
-          To the console
-        </Link>
+        <>
+          {ended && <Ended preview={ended} />}
+          {ended?.password && <p>The account has no password now. Choose a new one to sign in.</p>}
+          <Link to={ended?.password ? "/console/forgot" : "/console"} kind="primary">
+            {ended?.password ? "Choose a new password" : "To the console"}
+          </Link>
+        </>
       ) : (
         <FirstProof token={token} otherwise={<>If you have followed it before, <Link to="/console/sign-in">sign in</Link>.</>}>
-          {(question) => (
+          {(question, preview) => (
             <Form
               submit="Confirm the address"
               wide
               onSubmit={async ({ keep }) => {
-                await take(api.POST("/auth/console/verify", { body: { token, keep: keep === "true" } }));
+                const { keep: keeps, ...request } = asAnswered(keep);
+                await take(api.POST("/auth/console/verify", { body: { token, keep: keeps }, ...request }));
                 queries.removeQueries({ queryKey: meQuery.queryKey });
+                setEnded(keep === "false" ? preview : undefined);
                 setDone(true);
               }}
             >

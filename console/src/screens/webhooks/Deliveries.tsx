@@ -1,7 +1,7 @@
 // Deliveries, newest first, by status. A row opens everything that the service knows of it; dead ones can be replayed.
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery, type UseInfiniteQueryResult } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
+import { useEffect, useState } from "react";
 
 import { endpointsQuery } from "../../api/queries";
 import { useMay } from "../../api/session";
@@ -28,15 +28,16 @@ const STATUSES = [
 
 /** Of one endpoint, or of all. The status is in the address. */
 export function Deliveries({ endpointId }: { endpointId?: string }) {
-  const search = useSearch({ strict: false }) as { status?: string };
+  const search = useSearch({ strict: false }) as { status?: string; delivery?: string };
   const navigate = useNavigate();
   const chosen = STATUSES.some(({ id }) => id === search.status) ? (search.status as string) : "all";
   const status = chosen === "all" ? undefined : (chosen as Status);
   const pages = useInfiniteQuery(deliveriesQuery({ status, endpointId }));
   const endpoints = useQuery(endpointsQuery).data ?? [];
   const canWrite = useMay()("webhooks.write");
-  const [opened, setOpened] = useState<string>();
+  const [opened, setOpened] = useState(search.delivery);
   const rows = pages.data?.pages.flatMap((page) => page.deliveries) ?? [];
+  useFetchUntil(pages, rows, search.delivery);
   const show = (next: string) => void navigate({ to: "." as string, search: ((before: object) => ({ ...before, status: next === "all" ? "" : next })) as never, replace: true });
   return (
     <Section flush>
@@ -68,6 +69,20 @@ export function Deliveries({ endpointId }: { endpointId?: string }) {
       <DeliveryDialog delivery={rows.find((delivery) => delivery.id === opened)} canWrite={canWrite} onClose={() => setOpened(undefined)} />
     </Section>
   );
+}
+
+/** Reads on until the delivery of the address is there. Ids are in the order of time, as the list is, so that it ends where one is gone. */
+function useFetchUntil(pages: UseInfiniteQueryResult, rows: readonly Delivery[], wanted: string | undefined): void {
+  const oldest = rows.at(-1)?.id;
+  const isMissing = wanted !== undefined && oldest !== undefined && oldest > wanted && pages.hasNextPage && !pages.isFetchingNextPage;
+  const { fetchNextPage } = pages;
+  useEffect(() => {
+    if (isMissing) void fetchNextPage();
+  }, [isMissing, fetchNextPage]);
+  const isGone = wanted !== undefined && rows.length > 0 && !rows.some(({ id }) => id === wanted) && (oldest === undefined || oldest <= wanted || !pages.hasNextPage);
+  useEffect(() => {
+    if (isGone) toast("That delivery is not kept any more, or is not among these.", { tone: "bad" });
+  }, [isGone]);
 }
 
 function columnsOf(withEndpoint: boolean, urlOf: (id: string) => string, open: (id: string) => void): ColumnOf<Delivery>[] {

@@ -17,6 +17,8 @@ interface Props {
   changes?: RefObject<(() => boolean) | null>;
 }
 
+const wrongUrl = (url: string) => (url.trim() === "" || /^https?:\/\//i.test(url.trim()) ? undefined : "It must start with https:// or http://.");
+
 const FIRST_EVENTS: readonly string[] = ["analysis.completed", "rule.triggered"];
 
 const isSameSet = (one: readonly string[], other: readonly string[]) => one.length === other.length && one.every((item) => other.includes(item));
@@ -39,7 +41,7 @@ export function EndpointForm({ endpoint, submit, onSave, changes }: Props) {
       changes={changes}
       onSubmit={({ url = "", description = "" }) => onSave({ url: url.trim(), description: description.trim(), events: [...events] as Endpoint["events"], signal_keys: [...keys] })}
     >
-      <TextField name="url" label="URL" type="url" defaultValue={endpoint?.url} placeholder="https://example.com/hooks/auspex" isRequired code autoFocus={!endpoint} autoComplete="off" />
+      <TextField name="url" label="URL" type="url" defaultValue={endpoint?.url} placeholder="https://example.com/hooks/auspex" validate={wrongUrl} isRequired code autoFocus={!endpoint} autoComplete="off" />
       <TextField name="description" label="Description" defaultValue={endpoint?.description} hint="Optional: what receives it." autoComplete="off" />
       <fieldset className={styles.fieldset}>
         <legend>Events</legend>

@@ -43,14 +43,16 @@ export function EndpointHealthFacts({ health }: { health: WebhookHealth }) {
   const { tone } = STATES[health.state];
   const ended = health.delivered + health.dead;
   const state = stateOf(health);
+  // One that was never called is neither good nor bad.
+  const isUnused = health.state === "good" && ended === 0 && health.waiting === 0 && health.consecutive_failures === 0;
   const failures = health.consecutive_failures > 0 ? `, ${plural(health.consecutive_failures, "failure", "failures")} in a row` : "";
   return (
     <Facts
       items={[
-        ["Now", <Badge key="state" tone={tone}>{state + failures}</Badge>],
+        ["Now", isUnused ? <Badge key="state">nothing sent yet</Badge> : <Badge key="state" tone={tone}>{state + failures}</Badge>],
         ["Waiting", health.waiting >= WAITING_CAP ? `${count(WAITING_CAP)} or more` : count(health.waiting)],
-        ["Taken", health.success_share === undefined ? "none yet" : `${percent(health.success_share)} of the last ${plural(ended, "delivery", "deliveries")}`],
-        ["Until taken", health.p50_ms === undefined || health.p95_ms === undefined ? "none yet" : `half within ${took(health.p50_ms)}, 95 % within ${took(health.p95_ms)}`],
+        ["Taken", health.success_share === undefined ? "no delivery yet" : `${percent(health.success_share)} of the last ${plural(ended, "delivery", "deliveries")}`],
+        ["Time until taken", health.p50_ms === undefined || health.p95_ms === undefined ? "no delivery yet" : `half within ${took(health.p50_ms)}, 95 % within ${took(health.p95_ms)}`],
       ]}
     />
   );

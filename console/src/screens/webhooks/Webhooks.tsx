@@ -88,7 +88,7 @@ function Endpoints({ create }: { create: React.ReactNode }) {
         onOpen={(endpoint) => void navigate({ to: endpointPath(endpoint.id) })}
         empty={
           <Empty icon="webhooks" title="No endpoints yet" action={create}>
-            With one, your program hears of answers and of rules that fire without asking.
+            With one, your program is called when an analysis ends or a rule fires, and need not keep asking.
           </Empty>
         }
       />

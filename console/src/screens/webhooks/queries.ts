@@ -26,10 +26,18 @@ export interface Filter {
 
 export const DELIVERIES = ["deliveries"];
 const MOVING_MS = 3000;
+const NEW_MS = 1000;
+const NEW_FOR_MS = 60_000;
 const PAGE = 50;
-const isMoving = (delivery: Delivery) => delivery.status === "delivering" || (delivery.status === "pending" && delivery.attempts === 0);
+/** The first attempt of what was just made ends in a moment; one that failed is repeated after longer and longer. */
+const isNew = (delivery: Delivery) => Date.now() - Date.parse(delivery.created_at) < NEW_FOR_MS;
+function movingMs(deliveries: readonly Delivery[]): number | false {
+  const moving = deliveries.filter(({ status }) => status === "delivering" || status === "pending");
+  if (moving.some((delivery) => delivery.attempts === 0 && isNew(delivery))) return NEW_MS;
+  return moving.length > 0 && (moving.some(({ attempts, status }) => status === "delivering" || attempts === 0) ? MOVING_MS : LISTED_MS);
+}
 
-/** Deliveries, newest first; asked again while one of them is on its way. */
+/** Deliveries, newest first; asked again while one of them has not ended. */
 export const deliveriesQuery = ({ status, endpointId }: Filter) =>
   infiniteQueryOptions({
     queryKey: [...DELIVERIES, status ?? "", endpointId ?? ""],
@@ -37,7 +45,7 @@ export const deliveriesQuery = ({ status, endpointId }: Filter) =>
       take(api.GET("/v1/webhook_deliveries", { params: { query: { status, endpoint_id: endpointId, limit: PAGE, cursor: pageParam } }, signal })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,
-    refetchInterval: (query) => (query.state.data?.pages.some((page) => page.deliveries.some(isMoving)) ? MOVING_MS : false),
+    refetchInterval: (query) => movingMs(query.state.data?.pages.flatMap((page) => page.deliveries) ?? []),
   });
 
 /** In a list, which may have many of them. */
