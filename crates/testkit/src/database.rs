@@ -10,6 +10,9 @@ use crate::Stage;
 
 /// Names the PostgreSQL cluster that tests may make databases in; `make test` sets it.
 const CLUSTER_VARIABLE: &str = "AUSPEX_TEST_POSTGRES";
+/// Names the other nodes of a sharded cluster, separated by commas: databases are made and removed on all of them, each as a copy of
+/// a template that is there already (docs/scale.md).
+const NODES_VARIABLE: &str = "AUSPEX_TEST_POSTGRES_NODES";
 
 /// An empty database of its own for one test: a file in a directory that goes with it, or a new one in the cluster.
 pub struct TestDatabase {
@@ -20,8 +23,11 @@ pub struct TestDatabase {
 }
 
 impl TestDatabase {
-    /// Makes an empty database.
+    /// Makes an empty database; on a sharded cluster, one that is migrated and divided.
     pub async fn create(backend: Backend) -> Self {
+        if !nodes().is_empty() {
+            return Self::create_migrated(backend).await;
+        }
         let database = Self::named(backend);
         if backend == Backend::Postgres {
             run_in_cluster(&format!("CREATE DATABASE {}", database.name)).await;
@@ -35,7 +41,7 @@ impl TestDatabase {
         let database = Self::named(backend);
         if backend == Backend::Postgres {
             let template = template().await;
-            run_in_cluster(&format!("CREATE DATABASE {} TEMPLATE {template}", database.name)).await;
+            run_on_nodes(&format!("CREATE DATABASE {} TEMPLATE {template}", database.name)).await;
         }
         database
     }
@@ -102,7 +108,7 @@ impl Stage for TestDatabase {
 
     async fn tear_down(self) {
         if self.backend == Backend::Postgres {
-            run_in_cluster(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
+            run_on_nodes(&format!("DROP DATABASE {} WITH (FORCE)", self.name)).await;
         }
     }
 }
@@ -133,6 +139,23 @@ async fn connection() -> PgConnection {
 
 async fn run_in(connection: &mut PgConnection, statement: &str) {
     sqlx::raw_sql(AssertSqlSafe(statement)).execute(connection).await.expect("the test cluster obeys");
+}
+
+/// The other nodes of a sharded cluster.
+fn nodes() -> Vec<String> {
+    #[expect(clippy::disallowed_methods, reason = "set for a sharded cluster only")]
+    let nodes = std::env::var(NODES_VARIABLE).unwrap_or_default();
+    nodes.split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect()
+}
+
+/// Runs a statement in the cluster, the other nodes first: a database that is there is there on all of them.
+async fn run_on_nodes(statement: &str) {
+    for node in nodes() {
+        let mut connection = PgConnection::connect(&node).await.expect("a node of the cluster answers");
+        run_in(&mut connection, statement).await;
+        connection.close().await.expect("the connection closes");
+    }
+    run_in_cluster(statement).await;
 }
 
 async fn run_in_cluster(statement: &str) {

@@ -186,8 +186,9 @@ pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, l
         table: "rule_firings",
         key: &["tenant_id", "firing_id"],
         rows: "WHERE tenant_id = $1 AND fired_at < $2 AND action_type <> 'newest' ORDER BY fired_at LIMIT $3",
+        is_of_tenant: true,
     };
-    let statement = firings.delete(conn.backend());
+    let statement = firings.delete(conn);
     execute!(conn, AssertSqlSafe(statement), tenant, before, limit)
 }
 

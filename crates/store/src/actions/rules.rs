@@ -208,8 +208,9 @@ pub async fn sweep_retired(conn: &mut Conn, tenant: TenantId, condition: Uuid, l
         table: "rule_states",
         key: &["tenant_id", "object_id", "condition_id"],
         rows: "WHERE tenant_id = $1 AND condition_id = $2 AND matched IN (TRUE, FALSE) LIMIT $3",
+        is_of_tenant: true,
     };
-    let statement = states.delete(conn.backend());
+    let statement = states.delete(conn);
     let removed = execute!(conn, AssertSqlSafe(statement), tenant, condition, limit)?;
     let is_gone = i64::try_from(removed).is_ok_and(|removed| removed < limit);
     if is_gone {

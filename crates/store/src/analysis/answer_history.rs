@@ -178,7 +178,8 @@ pub async fn drop_before(conn: &mut Conn, tenant: TenantId, before: Timestamp, l
         table: "answer_history",
         key: &["tenant_id", "object_id", "analysis_id"],
         rows: &format!("WHERE {range} AND read_seq <> -1 ORDER BY tenant_id, analysis_id LIMIT $3"),
+        is_of_tenant: true,
     };
-    let statement = analyses.delete(conn.backend());
+    let statement = analyses.delete(conn);
     execute!(conn, AssertSqlSafe(statement), tenant, first_id(before), limit)
 }

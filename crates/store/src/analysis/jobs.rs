@@ -267,8 +267,8 @@ pub async fn next_tenant(
     now: Timestamp,
 ) -> Result<Option<TenantId>> {
     let after = after.unwrap_or(TenantId(Uuid::nil()));
-    let next: Option<(TenantId,)> =
-        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), priority, after, now)?;
+    let statement = QUEUE.next_tenant(conn);
+    let next: Option<(TenantId,)> = fetch_optional!(conn, AssertSqlSafe(statement), priority, after, now)?;
     Ok(next.map(|(tenant,)| tenant))
 }
 
@@ -282,7 +282,7 @@ pub async fn claim(
     limit: i64,
 ) -> Result<Vec<LeasedJob>> {
     let statement = QUEUE.claim(
-        conn.backend(),
+        conn,
         ", claimed_version = version",
         "tenant_id, object_id, signals, bulk_run_id, version, attempts + 1 AS attempts, begun - 1 AS unfinished_claims,
          traceparents",

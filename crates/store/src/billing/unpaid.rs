@@ -75,6 +75,11 @@ pub async fn resume(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64
 
 /// The tenants with unpaid jobs, one step of the index each, however many jobs they have.
 pub async fn tenants(conn: &mut Conn) -> Result<Vec<TenantId>> {
+    if conn.is_sharded() {
+        let tenants: Vec<(TenantId,)> =
+            fetch_all!(conn, "SELECT DISTINCT tenant_id FROM jobs WHERE unpaid ORDER BY tenant_id")?;
+        return Ok(tenants.into_iter().map(|(tenant,)| tenant).collect());
+    }
     let tenants: Vec<(TenantId,)> = fetch_all!(
         conn,
         "WITH RECURSIVE waiting (tenant_id) AS (

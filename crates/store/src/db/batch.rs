@@ -2,7 +2,8 @@
 //!
 //! PostgreSQL gets the statements of a batch as parts of one statement (data-modifying `WITH` queries), SQLite as one text
 //! of several statements. PostgreSQL runs the parts on one snapshot, so a statement of a batch must not depend on what
-//! another one changes, unless it names the rows that [`Batch::add_returning`] hands on.
+//! another one changes, unless it names the rows that [`Batch::add_returning`] hands on. Where the database is divided into shards by
+//! tenant, they are sent one by one, each to its shard.
 
 use sqlx::{Postgres, QueryBuilder, Sqlite};
 
@@ -23,7 +24,18 @@ pub struct Batch {
 enum Statements {
     Sqlite(SqliteTexts),
     Postgres(PostgresParts),
+    Sharded(ShardedStatements),
 }
+
+/// Statements of their own, in their order: what changes several tables at once goes to no single shard.
+#[derive(Default)]
+struct ShardedStatements {
+    queries: Vec<QueryBuilder<Postgres>>,
+    notification: Option<Notification>,
+}
+
+/// The channel and payload of a notification.
+type Notification = (&'static str, String);
 
 /// Texts, each of one statement or of several with few rows.
 #[derive(Default)]
@@ -38,8 +50,7 @@ struct SqliteTexts {
 struct PostgresParts {
     query: Option<QueryBuilder<Postgres>>,
     count: usize,
-    /// The channel and payload of a notification.
-    notification: Option<(&'static str, String)>,
+    notification: Option<Notification>,
 }
 
 /// The name of a table with the rows that a statement of the batch has changed, for later statements of the same batch.
@@ -57,6 +68,7 @@ impl Conn {
     pub fn batch(&self) -> Batch {
         let statements = match self {
             Self::Sqlite(_) => Statements::Sqlite(SqliteTexts::default()),
+            Self::Postgres(lent) if lent.is_sharded() => Statements::Sharded(ShardedStatements::default()),
             Self::Postgres(_) => Statements::Postgres(PostgresParts::default()),
         };
         Batch { statements }
@@ -68,7 +80,7 @@ impl Batch {
     pub(crate) fn backend(&self) -> Backend {
         match self.statements {
             Statements::Sqlite(_) => Backend::Sqlite,
-            Statements::Postgres(_) => Backend::Postgres,
+            Statements::Postgres(_) | Statements::Sharded(_) => Backend::Postgres,
         }
     }
 
@@ -87,23 +99,27 @@ impl Batch {
                 query.push(")");
             }
             Statements::Postgres(_) => {}
+            Statements::Sharded(sharded) if statement.rows() > 0 => sharded.add(statement),
+            Statements::Sharded(_) => {}
         }
     }
 
     /// Adds a statement that changes rows of `table` and returns them, and names where later statements read the changed
-    /// rows: on PostgreSQL in what this one returns, on SQLite in the table itself.
+    /// rows: on PostgreSQL in what this one returns, on SQLite and in shards in the table itself.
     pub(crate) fn add_returning(&mut self, table: &str, statement: RowsStatement<'_>) -> ChangedRows {
         self.add(statement);
         ChangedRows(match &self.statements {
-            Statements::Sqlite(_) => table.to_owned(),
+            Statements::Sqlite(_) | Statements::Sharded(_) => table.to_owned(),
             Statements::Postgres(parts) => parts.last_name(),
         })
     }
 
     /// Notifies other processes once the transaction is committed; SQLite has no other processes.
     pub(crate) fn notify(&mut self, channel: &'static str, payload: String) {
-        if let Statements::Postgres(parts) = &mut self.statements {
-            parts.notification = Some((channel, payload));
+        match &mut self.statements {
+            Statements::Sqlite(_) => {}
+            Statements::Postgres(parts) => parts.notification = Some((channel, payload)),
+            Statements::Sharded(sharded) => sharded.notification = Some((channel, payload)),
         }
     }
 
@@ -112,9 +128,8 @@ impl Batch {
         match (self.statements, conn) {
             (Statements::Sqlite(texts), Conn::Sqlite(lent)) => texts.run(lent).await,
             (Statements::Postgres(parts), Conn::Postgres(lent)) => parts.run(lent).await,
-            (Statements::Sqlite(_), Conn::Postgres(_)) | (Statements::Postgres(_), Conn::Sqlite(_)) => {
-                wrong_connection()
-            }
+            (Statements::Sharded(sharded), Conn::Postgres(lent)) => sharded.run(lent).await,
+            (Statements::Sqlite(_), Conn::Postgres(_)) | (_, Conn::Sqlite(_)) => wrong_connection(),
         }
     }
 
@@ -123,9 +138,8 @@ impl Batch {
         match (self.statements, conn) {
             (Statements::Sqlite(texts), Conn::Sqlite(lent)) => texts.fetch(lent).await,
             (Statements::Postgres(parts), Conn::Postgres(lent)) => parts.fetch(lent, changed).await,
-            (Statements::Sqlite(_), Conn::Postgres(_)) | (Statements::Postgres(_), Conn::Sqlite(_)) => {
-                wrong_connection()
-            }
+            (Statements::Sharded(sharded), Conn::Postgres(lent)) => sharded.fetch(lent).await,
+            (Statements::Sqlite(_), Conn::Postgres(_)) | (_, Conn::Sqlite(_)) => wrong_connection(),
         }
     }
 }
@@ -161,6 +175,36 @@ impl SqliteTexts {
         let mut rows = Vec::new();
         for mut text in self.texts {
             rows.extend(text.build_query_as().fetch_all(lent.native()).await?);
+        }
+        Ok(rows)
+    }
+}
+
+impl ShardedStatements {
+    fn add(&mut self, statement: RowsStatement<'_>) {
+        for of_shard in statement.by_shard(true) {
+            let mut query = QueryBuilder::default();
+            of_shard.push_postgres(&mut query);
+            self.queries.push(query);
+        }
+    }
+
+    async fn run(self, lent: &mut Lent<Postgres>) -> Result<()> {
+        for mut query in self.queries {
+            query.build().execute(lent.native()).await?;
+        }
+        if let Some((channel, payload)) = self.notification {
+            let notify = sqlx::query("SELECT pg_notify($1, $2)").bind(channel).bind(payload);
+            notify.execute(lent.native()).await?;
+        }
+        Ok(())
+    }
+
+    async fn fetch<T: EitherRow>(self, lent: &mut Lent<Postgres>) -> Result<Vec<T>> {
+        debug_assert!(self.notification.is_none(), "a batch that returns rows cannot notify");
+        let mut rows = Vec::new();
+        for mut query in self.queries {
+            rows.extend(query.build_query_as().fetch_all(lent.native()).await?);
         }
         Ok(rows)
     }

@@ -26,6 +26,11 @@ impl Conn {
         }
     }
 
+    /// Whether the database is divided into shards by tenant, so that a statement that locks rows must name theirs.
+    pub(crate) fn is_sharded(&self) -> bool {
+        matches!(self, Self::Postgres(lent) if lent.is_sharded)
+    }
+
     pub(crate) async fn commit(&mut self) -> Result<()> {
         match self {
             Self::Sqlite(lent) => lent.commit().await,
@@ -53,6 +58,7 @@ impl Conn {
 pub struct Lent<DB: sqlx::Database> {
     connection: PoolConnection<DB>,
     state: State,
+    is_sharded: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -74,7 +80,18 @@ impl<DB: sqlx::Database> Lent<DB> {
     }
 
     pub(crate) fn plain(connection: PoolConnection<DB>) -> Self {
-        Self { connection, state: State::Plain }
+        Self { connection, state: State::Plain, is_sharded: false }
+    }
+
+    /// The same, to a database that is divided into shards by tenant, or not.
+    pub(crate) fn sharded(mut self, is_sharded: bool) -> Self {
+        self.is_sharded = is_sharded;
+        self
+    }
+
+    /// Whether the database is divided into shards by tenant.
+    pub(crate) fn is_sharded(&self) -> bool {
+        self.is_sharded
     }
 
     pub(crate) async fn begun(connection: PoolConnection<DB>, statement: SqlStr) -> Result<Self> {

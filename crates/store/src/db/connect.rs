@@ -124,6 +124,13 @@ impl Database {
         }
     }
 
+    /// Whether this is a PostgreSQL that can divide tables into shards: then statements are written for one that has.
+    pub(crate) async fn is_sharded(&self) -> Result<bool> {
+        let Self::Postgres(pool) = self else { return Ok(false) };
+        let sharding = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')";
+        Ok(sqlx::query_scalar(sharding).fetch_one(pool).await?)
+    }
+
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite { writer, readers } => {

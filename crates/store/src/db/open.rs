@@ -32,7 +32,9 @@ impl Store {
     async fn connect(url: &str) -> Result<Self> {
         let writability = Arc::default();
         let database = Database::connect_with(url, Arc::clone(&writability)).await?;
-        Ok(Self { database, limits: Limits::Ordinary, writability, replica: None, is_for_lists: false })
+        let is_sharded = database.is_sharded().await?;
+        let limits = Limits::Ordinary;
+        Ok(Self { database, limits, writability, replica: None, is_for_lists: false, is_sharded })
     }
 
     /// Opens a database as it is: creates no file and migrates nothing. Only for what works on any schema.
@@ -56,6 +58,13 @@ impl Store {
         let store = Self::connect(url).await?;
         migrate::run(&store, migrations).await?;
         Ok(store)
+    }
+
+    /// The same database with the statements for one that is divided into shards, which any PostgreSQL runs.
+    #[cfg(feature = "test-util")]
+    #[must_use]
+    pub fn as_sharded(self) -> Self {
+        Self { is_sharded: true, ..self }
     }
 
     /// Which database this is, for tests: the service must not depend on it.

@@ -7,6 +7,7 @@
 //!   that its plan is kept and finds rows by their keys (`docs/adr/0010-plans-by-index.md`). An insertion has nothing to plan.
 //! - SQLite gets lists of values, in chunks of a few fixed sizes: few texts are prepared, and all of them stay prepared.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use model::{Date, TenantId, Timestamp};
@@ -71,7 +72,7 @@ impl<'a, T> Rows<'a, T> {
     }
 
     fn statement(self, body: Body<'a>) -> RowsStatement<'a> {
-        RowsStatement { columns: self.columns, rows: self.items.len(), body }
+        RowsStatement { columns: self.columns, rows: self.items.len(), body, is_of_one_tenant: false }
     }
 }
 
@@ -82,8 +83,11 @@ pub(crate) struct RowsStatement<'a> {
     columns: Vec<Column<'a>>,
     rows: usize,
     body: Body<'a>,
+    /// Whether all rows are known to be of one tenant, who is then written once.
+    is_of_one_tenant: bool,
 }
 
+#[derive(Clone, Copy)]
 enum Body<'a> {
     Insert { table: &'static str, tail: Sql<'a> },
     Delete { table: &'static str, condition: &'static str },
@@ -103,9 +107,11 @@ impl RowsStatement<'_> {
                 }
             }
             Conn::Postgres(lent) if self.rows > 0 => {
-                let mut query = QueryBuilder::default();
-                self.push_postgres(&mut query);
-                changed = query.build().execute(lent.native()).await?.rows_affected();
+                for statement in self.by_shard(lent.is_sharded()) {
+                    let mut query = QueryBuilder::default();
+                    statement.push_postgres(&mut query);
+                    changed += query.build().execute(lent.native()).await?.rows_affected();
+                }
             }
             Conn::Postgres(_) => {}
         }
@@ -124,13 +130,38 @@ impl RowsStatement<'_> {
                 }
             }
             Conn::Postgres(lent) if self.rows > 0 => {
-                let mut query = QueryBuilder::default();
-                self.push_postgres(&mut query);
-                returned = query.build_query_as().fetch_all(lent.native()).await?;
+                for statement in self.by_shard(lent.is_sharded()) {
+                    let mut query = QueryBuilder::default();
+                    statement.push_postgres(&mut query);
+                    returned.extend(query.build_query_as().fetch_all(lent.native()).await?);
+                }
             }
             Conn::Postgres(_) => {}
         }
         Ok(returned)
+    }
+
+    /// The statements that do the same on a database that is divided into shards: one for each tenant, in their order, so that
+    /// each goes to one shard, where it may lock rows. An insertion locks nothing and stays whole.
+    pub(crate) fn by_shard(self, is_sharded: bool) -> Vec<Self> {
+        let tenants = self.columns.iter().find_map(|column| match &column.values {
+            Values::Tenant(tenants) => Some(tenants),
+            _ => None,
+        });
+        let (Some(tenants), true) = (tenants, is_sharded && !matches!(self.body, Body::Insert { .. })) else {
+            return vec![self];
+        };
+        let mut rows_of: BTreeMap<Option<Uuid>, Vec<usize>> = BTreeMap::new();
+        for (index, tenant) in tenants.iter().enumerate() {
+            rows_of.entry(*tenant).or_default().push(index);
+        }
+        let of_tenant = |rows: Vec<usize>| {
+            let columns = self.columns.iter();
+            let columns =
+                columns.map(|Column { name, values }| Column { name, values: values.chosen(&rows) });
+            Self { columns: columns.collect(), rows: rows.len(), body: self.body, is_of_one_tenant: true }
+        };
+        rows_of.into_values().map(of_tenant).collect()
     }
 
     /// How many rows it is about.
@@ -161,6 +192,9 @@ impl RowsStatement<'_> {
 
     /// Writes the statement over all rows.
     pub(crate) fn push_postgres(self, query: &mut QueryBuilder<Postgres>) {
+        if self.is_of_one_tenant && self.rows > 1 {
+            return self.push_of_one_tenant(query);
+        }
         let names = self.names();
         let is_one_row = self.rows == 1;
         match &self.body {
@@ -191,6 +225,33 @@ impl RowsStatement<'_> {
             After::Insert(tail) => query.push(") ").push(tail),
             After::Lookup(statement) if is_one_row => query.push(") ").push(statement),
             After::Lookup(statement) => query.push(")) ").push(looked_up(&statement)),
+        };
+    }
+
+    /// Writes the statement over rows of one tenant. The tenant is a value of its own, in place of a column, so that whoever
+    /// plans the statement sees which shard it is for.
+    fn push_of_one_tenant(self, query: &mut QueryBuilder<Postgres>) {
+        let names = self.names();
+        query.push(format_args!("WITH given ({names}) AS NOT MATERIALIZED (SELECT "));
+        let after = self.after_rows();
+        let mut list = query.separated(", ");
+        for Column { name, values } in &self.columns {
+            if let Values::Tenant(tenants) = values {
+                list.push_bind(tenants.first().copied().flatten()).push_unseparated("::uuid");
+            } else {
+                list.push(format_args!("of_tenant.{name}"));
+            }
+        }
+        query.push(" FROM UNNEST(");
+        let mut list = query.separated(", ");
+        for Column { values, .. } in self.columns {
+            let sql_type = values.sql_type();
+            values.push_array(&mut list);
+            list.push_unseparated("::").push_unseparated(sql_type).push_unseparated("[]");
+        }
+        query.push(format_args!(") AS of_tenant ({names})) "));
+        match after {
+            After::Insert(text) | After::Lookup(text) => query.push(text),
         };
     }
 
@@ -283,6 +344,15 @@ macro_rules! column_types {
                 }
             }
 
+            /// The values of some rows.
+            fn chosen(&self, rows: &[usize]) -> Self {
+                match self {
+                    $(Self::$variant(values) => {
+                        Self::$variant(rows.iter().map(|row| values.get(*row).cloned().flatten()).collect())
+                    })+
+                }
+            }
+
             /// Binds the value of one row.
             fn push_one(&self, index: usize, list: &mut Separated<'_, Sqlite, &'static str>) {
                 match self {
@@ -322,7 +392,8 @@ macro_rules! column_types {
 }
 
 column_types! {
-    Uuid(Uuid) "uuid": Uuid => |id| id, TenantId => |id| id.0;
+    Tenant(Uuid) "uuid": TenantId => |id| id.0;
+    Uuid(Uuid) "uuid": Uuid => |id| id;
     Text(&'a str) "text": &'a str => |text| text;
     Bigint(i64) "bigint": i64 => |number| number;
     Double(f64) "double precision": f64 => |number| number;
@@ -370,6 +441,38 @@ mod tests {
             postgres,
             "WITH given (number, word) AS (SELECT * FROM UNNEST($1::bigint[], $2::text[])) SELECT 2 FROM given"
         );
+    }
+
+    #[test]
+    fn a_statement_goes_to_the_shard_of_each_tenant() {
+        let [one, other] = [1, 2].map(|number| TenantId(Uuid::from_u128(number)));
+        let rows = [(other, "b"), (one, "a"), (other, "c")];
+        let built = |is_sharded| {
+            let statement = Rows::of(&rows).column("tenant_id", |row| row.0).column("word", |row| row.1);
+            let statements = statement.delete("words", "").by_shard(is_sharded).into_iter();
+            let text = |statement: RowsStatement<'_>| {
+                let mut query = QueryBuilder::default();
+                statement.push_postgres(&mut query);
+                query.into_string()
+            };
+            statements.map(text).collect::<Vec<String>>()
+        };
+        let lookup = "DELETE FROM words USING given WHERE words.tenant_id = given.tenant_id AND words.word = given.word ";
+        assert_eq!(
+            built(true),
+            [
+                format!(
+                    "WITH given (tenant_id, word) AS NOT MATERIALIZED (SELECT $1::uuid, $2::text) {lookup}"
+                ),
+                format!(
+                    "WITH given (tenant_id, word) AS NOT MATERIALIZED (SELECT $1::uuid, of_tenant.word \
+                     FROM UNNEST($2::uuid[], $3::text[]) AS of_tenant (tenant_id, word)) {lookup}"
+                ),
+            ]
+        );
+        assert_eq!(built(false).len(), 1);
+        let insertion = || Rows::of(&rows).column("tenant_id", |row| row.0).insert("words", "");
+        assert_eq!(insertion().by_shard(true).len(), 1, "it locks nothing");
     }
 
     #[test]

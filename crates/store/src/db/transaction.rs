@@ -25,6 +25,8 @@ pub struct Store {
     /// What lists may be read from instead.
     pub(crate) replica: Option<Arc<Replica>>,
     pub(crate) is_for_lists: bool,
+    /// Whether the database is divided into shards by tenant (`docs/adr/0047-shards-by-tenant.md`).
+    pub(crate) is_sharded: bool,
 }
 
 /// Begins a transaction that writes on SQLite. It takes the write lock at once: a read lock that must become a write lock
@@ -196,7 +198,8 @@ impl Store {
                 Conn::Sqlite(Lent::begun(writer.acquire().await?, SQLITE_BEGIN_WRITE.into_sql_str()).await?)
             }
             Database::Postgres(pool) => {
-                Conn::Postgres(Lent::begun(pool.acquire().await?, self.begin(POSTGRES_BEGIN_WRITE)).await?)
+                let lent = Lent::begun(pool.acquire().await?, self.begin(POSTGRES_BEGIN_WRITE)).await?;
+                Conn::Postgres(lent.sharded(self.is_sharded))
             }
         })
     }
@@ -207,7 +210,8 @@ impl Store {
                 Lent::begun(readers.acquire().await?, SQLITE_BEGIN_SNAPSHOT.into_sql_str()).await?,
             ),
             Database::Postgres(pool) => {
-                Conn::Postgres(Lent::begun(pool.acquire().await?, self.begin(POSTGRES_BEGIN_SNAPSHOT)).await?)
+                let lent = Lent::begun(pool.acquire().await?, self.begin(POSTGRES_BEGIN_SNAPSHOT)).await?;
+                Conn::Postgres(lent.sharded(self.is_sharded))
             }
         })
     }
@@ -217,13 +221,14 @@ impl Store {
             Database::Sqlite { readers, .. } => Conn::Sqlite(Lent::plain(readers.acquire().await?)),
             Database::Postgres(pool) => {
                 let connection = pool.acquire().await?;
-                Conn::Postgres(match self.limits {
+                let lent = match self.limits {
                     Limits::Ordinary | Limits::Group(_) => Lent::plain(connection),
                     // Other limits hold for a transaction, so that they end with it.
                     Limits::Maintenance | Limits::Migration => {
                         Lent::begun(connection, self.begin(POSTGRES_BEGIN_READ)).await?
                     }
-                })
+                };
+                Conn::Postgres(lent.sharded(self.is_sharded))
             }
         })
     }

@@ -212,15 +212,14 @@ impl ConditionSearch<'_> {
 
     /// Finds the page by one strategy: it is the same page with each, unless a scan ends too early.
     pub async fn run_by(&self, conn: &mut Conn, strategy: &Strategy) -> Result<Vec<Object>> {
-        self.page(conn.backend(), strategy).fetch_all(conn).await
+        self.page(conn, strategy).fetch_all(conn).await
     }
 
     /// The plan of the database for the page, line by line.
     #[cfg(feature = "test-util")]
     pub async fn explain(&self, conn: &mut Conn, strategy: &Strategy) -> Result<Vec<String>> {
-        let backend = conn.backend();
-        let mut page = self.page(backend, strategy);
-        match backend {
+        let mut page = self.page(conn, strategy);
+        match conn.backend() {
             Backend::Sqlite => {
                 page.text.insert_str(0, "EXPLAIN QUERY PLAN ");
                 let lines: Vec<(i64, i64, i64, String)> = page.fetch_all(conn).await?;
@@ -243,8 +242,10 @@ impl ConditionSearch<'_> {
         statement
     }
 
-    fn page(&self, backend: Backend, strategy: &Strategy) -> Statement<'_> {
+    fn page(&self, conn: &Conn, strategy: &Strategy) -> Statement<'_> {
+        let backend = conn.backend();
         let mut statement = Statement::new("");
+        statement.is_for_shard = conn.is_sharded();
         match strategy {
             Strategy::ScanObjects(most) => self.scan(&mut statement, *most),
             Strategy::FollowAnswers(followed) => self.follow(&mut statement, backend, followed),
@@ -368,11 +369,13 @@ enum Value<'a> {
 struct Statement<'a> {
     text: String,
     values: Vec<Value<'a>>,
+    /// Whether every table is told the tenant, which is the first value, so that all are read in the same shard.
+    is_for_shard: bool,
 }
 
 impl<'a> Statement<'a> {
     fn new(text: &str) -> Self {
-        Self { text: text.to_owned(), values: Vec::new() }
+        Self { text: text.to_owned(), values: Vec::new(), is_for_shard: false }
     }
 
     fn push(&mut self, words: &'static str) -> &mut Self {
@@ -403,6 +406,7 @@ impl<'a> Statement<'a> {
     /// turning it into a join, which for lack of a good estimate would read all answers.
     fn has_answer(&mut self, row: &'static str, signal: Uuid, accepts: &'a Accepts) -> &mut Self {
         self.push("EXISTS (SELECT 1 FROM answers WHERE answers.tenant_id = ").push(row).push(".tenant_id");
+        self.push(if self.is_for_shard { " AND answers.tenant_id = $1" } else { "" });
         self.push(" AND answers.object_id = ").push(row).push(".object_id");
         self.push(" AND answers.signal_id = ").bind(Value::Id(signal)).push(" AND (");
         for (index, range) in ranges(accepts).iter().enumerate() {

@@ -81,8 +81,9 @@ pub async fn sweep(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: i64
         table: "event_counters",
         key: &["tenant_id", "object_id", "name", "hour"],
         rows: &format!("WHERE {range} AND by_age ORDER BY tenant_id, hour LIMIT $3"),
+        is_of_tenant: true,
     };
-    let statement = counters.delete(conn.backend());
+    let statement = counters.delete(conn);
     execute!(conn, AssertSqlSafe(statement), tenant, oldest_hour(now) - Duration::from_hours(24), limit)
 }
 

@@ -255,6 +255,7 @@ async fn upsert_objects<'a>(
     let touched = touched_objects(fresh);
     let rows: Vec<&TouchedObject<'_>> = touched.values().collect();
     let has_verdicts = fresh.iter().any(|request| request.verdict_slot.is_some());
+    let upsert = if has_verdicts && !conn.is_sharded() { UPSERT_FOR_VERDICTS } else { UPSERT };
     let mut written = Rows::of(&rows)
         .column("tenant_id", |row| row.key.0)
         .column("object_id", |row| row.key.1)
@@ -264,9 +265,12 @@ async fn upsert_objects<'a>(
         .column("event_count", |row| row.events)
         .column("first_seen", |row| row.received_at)
         .column("last_seen", |row| row.received_at)
-        .insert("objects", if has_verdicts { UPSERT_FOR_VERDICTS } else { UPSERT })
+        .insert("objects", upsert)
         .fetch::<WrittenObject>(conn)
         .await?;
+    if has_verdicts && conn.is_sharded() {
+        add_verdicts_in_flight(conn, &mut written).await?;
+    }
     for (row, given) in rows.iter().filter_map(|row| Some((row, row.object_type?))) {
         // The one type that the statement above cannot tell from a type that was left out.
         if given == DEFAULT_OBJECT_TYPE {
@@ -285,6 +289,25 @@ async fn upsert_objects<'a>(
         }
     }
     Ok((touched, written))
+}
+
+/// Adds what [`UPSERT_FOR_VERDICTS`] returns beside each object: no statement inserts over several shards and reads another table
+/// for what it returns.
+async fn add_verdicts_in_flight(conn: &mut Conn, written: &mut [WrittenObject]) -> Result<()> {
+    for object in written {
+        let (in_flight, retention): (i64, EventRetention) = fetch_one!(
+            conn,
+            "SELECT (SELECT count(*) FROM sync_leases AS slots
+                     WHERE slots.tenant_id = $1 AND slots.expires_at > objects.last_seen), event_retention
+             FROM objects JOIN tenants ON tenants.tenant_id = objects.tenant_id
+             WHERE objects.tenant_id = $1 AND object_id = $2",
+            object.tenant_id,
+            &object.object_id
+        )?;
+        object.in_flight = in_flight;
+        object.retention = Some(retention);
+    }
+    Ok(())
 }
 
 fn touched_objects<'a>(fresh: &[&'a IngestRequest]) -> TouchedObjects<'a> {

@@ -97,8 +97,8 @@ pub async fn next_tenant(
     after: TenantId,
     now: Timestamp,
 ) -> Result<Option<TenantId>> {
-    let next: Option<(TenantId,)> =
-        fetch_optional!(conn, AssertSqlSafe(QUEUE.next_tenant()), channel, after, now)?;
+    let statement = QUEUE.next_tenant(conn);
+    let next: Option<(TenantId,)> = fetch_optional!(conn, AssertSqlSafe(statement), channel, after, now)?;
     Ok(next.map(|(tenant,)| tenant))
 }
 
@@ -143,7 +143,7 @@ pub async fn claim(
 ) -> Result<Vec<LeasedMessage>> {
     let returning = "tenant_id, message_id, lane, message, firing_id, attempts + 1 AS attempts,
                      begun - 1 AS unfinished_claims, created_at";
-    let statement = QUEUE.claim(conn.backend(), "", returning);
+    let statement = QUEUE.claim(conn, "", returning);
     fetch_all!(conn, AssertSqlSafe(statement), channel, tenant, now, limit, lease.token, lease.until, lane)
 }
 

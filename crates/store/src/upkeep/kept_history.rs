@@ -13,6 +13,16 @@ const KEPT_SINCE: &str = "answer_history_since";
 /// Its value while none are kept.
 const NEVER: &str = "never";
 
+/// Notes since when the history is kept, where nobody has: before anything was analyzed, nothing is missing. It goes by no clock.
+pub async fn begin(conn: &mut Conn, days: u32, now: Timestamp) -> Result<()> {
+    if deployment::find(conn, KEPT_SINCE).await?.is_some() {
+        return Ok(());
+    }
+    let since = if days == 0 { NEVER.to_owned() } else { first_kept(conn, now).await?.micros().to_string() };
+    deployment::set(conn, KEPT_SINCE, &since).await?;
+    Ok(())
+}
+
 /// Notes that the history of the last days is kept, before older ones are swept; of no days, nothing. What was not kept once stays unknown,
 /// also if more days are kept from now on.
 pub async fn note(conn: &mut Conn, days: u32, now: Timestamp) -> Result<()> {
@@ -44,12 +54,15 @@ pub async fn since(conn: &mut Conn) -> Result<Option<Timestamp>> {
 
 /// The time of the oldest row; without rows, this instant, or the beginning of time if no object was ever analyzed.
 async fn first_kept(conn: &mut Conn, now: Timestamp) -> Result<Timestamp> {
-    let (oldest,): (Option<Timestamp>,) = fetch_one!(
-        conn,
+    let text = if conn.is_sharded() {
+        // Once in the life of a deployment.
+        "SELECT min(at) FROM answer_history"
+    } else {
         "SELECT min(oldest) FROM (
              SELECT (SELECT at FROM answer_history WHERE answer_history.tenant_id = tenants.tenant_id
                      ORDER BY tenant_id, analysis_id LIMIT 1) AS oldest FROM tenants) AS of_tenants"
-    )?;
+    };
+    let (oldest,): (Option<Timestamp>,) = fetch_one!(conn, text)?;
     let answered: Option<(i64,)> = fetch_optional!(conn, "SELECT CAST(1 AS bigint) FROM answers LIMIT 1")?;
     Ok(oldest.unwrap_or(if answered.is_some() { now } else { Timestamp::from_seconds(0) }))
 }

@@ -34,7 +34,7 @@ pub async fn next_due(conn: &mut Conn) -> Result<NextDue> {
                 (SELECT due_at FROM outbox WHERE channel = $3 AND attempts <> -1 ORDER BY due_at LIMIT 1) AS chats,
                 (SELECT min(coalesce(lease_until, created_at)) FROM trials WHERE status = 'running') AS trials,
                 (SELECT min(started_at) FROM bulk_runs WHERE status = 'running') AS bulk_runs",
-        queue::select_next_due(conn.backend())
+        queue::select_next_due(conn)
     );
     fetch_one!(conn, AssertSqlSafe(statement), Uuid::nil(), Channel::Mail, Channel::Slack)
 }

@@ -89,6 +89,13 @@ pub async fn messages(conn: &mut Conn, channel: Channel, now: Timestamp) -> Resu
 
 /// Dead letters of all endpoints, and bulk runs that have not ended.
 pub async fn ended_and_running(conn: &mut Conn) -> Result<(i64, i64)> {
+    if conn.is_sharded() {
+        return fetch_one!(
+            conn,
+            "SELECT (SELECT count(*) FROM webhook_outcomes WHERE status = 'dead'),
+                    (SELECT count(*) FROM bulk_runs WHERE status = 'running')"
+        );
+    }
     fetch_one!(
         conn,
         "SELECT CAST(coalesce(sum((SELECT count(*) FROM webhook_outcomes AS ended
@@ -157,6 +164,22 @@ impl Selection {
         Self { tenants: (tenant, tenant), ..Self::all() }
     }
 
+    /// The same, in parts that go to one shard each, tenant by tenant: where the database is divided, rows of several tenants
+    /// cannot be locked by one statement.
+    async fn by_shard(&self, conn: &mut Conn, table: &str, after: TenantId) -> Result<Vec<Self>> {
+        if !conn.is_sharded() {
+            return Ok(vec![self.clone()]);
+        }
+        let statement = format!(
+            "SELECT DISTINCT tenant_id FROM {table} WHERE tenant_id >= $1 AND tenant_id <= $2 AND tenant_id >= $3
+             ORDER BY tenant_id"
+        );
+        let tenants: Vec<(TenantId,)> =
+            fetch_all!(conn, AssertSqlSafe(statement), self.tenants.0, self.tenants.1, after)?;
+        let part = |(tenant,)| Self { tenants: (tenant, tenant), ..self.clone() };
+        Ok(tenants.into_iter().map(part).collect())
+    }
+
     /// One delivery or message of a tenant.
     #[must_use]
     pub fn with_id(self, id: Uuid) -> Self {
@@ -181,6 +204,16 @@ pub type MessageKey = (TenantId, Uuid);
 // keys. So a walk through a queue ends, even if what it has moved fails again meanwhile. Rows that a worker is claiming are
 // skipped.
 
+/// What both parts of a statement say besides, so that they go to the same shard.
+fn in_shard(conn: &Conn) -> &'static str {
+    if conn.is_sharded() { " AND tenant_id = $1" } else { "" }
+}
+
+/// How many rows of a limit are left.
+fn left<T>(limit: i64, moved: &[T]) -> i64 {
+    limit.saturating_sub(i64::try_from(moved.len()).unwrap_or(i64::MAX))
+}
+
 /// Makes analyses due now that were tried before.
 pub async fn requeue_jobs(
     conn: &mut Conn,
@@ -191,9 +224,10 @@ pub async fn requeue_jobs(
 ) -> Result<Vec<JobKey>> {
     let statement = format!(
         "{} UPDATE jobs SET run_at = $5, deadline_at = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
-         WHERE (tenant_id, object_id) IN (SELECT chosen_tenant, chosen_object FROM chosen)
+         WHERE (tenant_id, object_id) IN (SELECT chosen_tenant, chosen_object FROM chosen){}
          RETURNING tenant_id, object_id",
-        chosen_jobs(conn)
+        chosen_jobs(conn),
+        in_shard(conn)
     );
     move_jobs(conn, statement, chosen, after, now, limit).await
 }
@@ -207,9 +241,10 @@ pub async fn drop_jobs(
     limit: i64,
 ) -> Result<Vec<JobKey>> {
     let statement = format!(
-        "{} DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT chosen_tenant, chosen_object FROM chosen)
+        "{} DELETE FROM jobs WHERE (tenant_id, object_id) IN (SELECT chosen_tenant, chosen_object FROM chosen){}
          RETURNING tenant_id, object_id",
-        chosen_jobs(conn)
+        chosen_jobs(conn),
+        in_shard(conn)
     );
     move_jobs(conn, statement, chosen, after, now, limit).await
 }
@@ -220,8 +255,9 @@ fn chosen_jobs(conn: &Conn) -> String {
              SELECT tenant_id AS chosen_tenant, object_id AS chosen_object FROM jobs
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND object_id >= $3 AND object_id <= $4
                AND (attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5)
-               AND (tenant_id, object_id) > ($7, $8)
+               AND (tenant_id, object_id) > ($7, $8){}
              ORDER BY tenant_id, object_id LIMIT $6 {})",
+        in_shard(conn),
         conn.backend().skip_locked()
     )
 }
@@ -234,18 +270,22 @@ async fn move_jobs(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<JobKey>> {
-    let mut moved: Vec<JobKey> = fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        chosen.tenants.0,
-        chosen.tenants.1,
-        &chosen.objects.0,
-        &chosen.objects.1,
-        now,
-        limit,
-        *tenant,
-        object_id
-    )?;
+    let mut moved: Vec<JobKey> = Vec::new();
+    for part in chosen.by_shard(conn, "jobs", *tenant).await? {
+        let some: Vec<JobKey> = fetch_all!(
+            conn,
+            AssertSqlSafe(statement.clone()),
+            part.tenants.0,
+            part.tenants.1,
+            &part.objects.0,
+            &part.objects.1,
+            now,
+            left(limit, &moved),
+            *tenant,
+            object_id
+        )?;
+        moved.extend(some);
+    }
     moved.sort_unstable();
     Ok(moved)
 }
@@ -258,33 +298,38 @@ pub async fn requeue_deliveries(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<DeliveryKey>> {
+    let in_shard = in_shard(conn);
     let statement = format!(
         "WITH chosen AS MATERIALIZED (
              SELECT tenant_id AS chosen_tenant, endpoint_id AS chosen_endpoint, delivery_id AS chosen_delivery
              FROM webhook_queue
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
                AND status = 'pending' AND (run_after > $5 OR begun > 0)
-               AND (tenant_id, endpoint_id, delivery_id) > ($7, $8, $9)
+               AND (tenant_id, endpoint_id, delivery_id) > ($7, $8, $9){in_shard}
              ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $6 {})
          UPDATE webhook_queue SET run_after = $5, begun = 0
          WHERE status = 'pending' AND (tenant_id, endpoint_id, delivery_id) IN (
-             SELECT chosen_tenant, chosen_endpoint, chosen_delivery FROM chosen)
+             SELECT chosen_tenant, chosen_endpoint, chosen_delivery FROM chosen){in_shard}
          RETURNING tenant_id, endpoint_id, delivery_id",
         conn.backend().skip_locked()
     );
-    let mut moved: Vec<DeliveryKey> = fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        chosen.tenants.0,
-        chosen.tenants.1,
-        chosen.ids.0,
-        chosen.ids.1,
-        now,
-        limit,
-        after.0,
-        after.1,
-        after.2
-    )?;
+    let mut moved: Vec<DeliveryKey> = Vec::new();
+    for part in chosen.by_shard(conn, "webhook_queue", after.0).await? {
+        let some: Vec<DeliveryKey> = fetch_all!(
+            conn,
+            AssertSqlSafe(statement.clone()),
+            part.tenants.0,
+            part.tenants.1,
+            part.ids.0,
+            part.ids.1,
+            now,
+            left(limit, &moved),
+            after.0,
+            after.1,
+            after.2
+        )?;
+        moved.extend(some);
+    }
     moved.sort_unstable();
     Ok(moved)
 }
@@ -306,6 +351,7 @@ pub async fn drop_deliveries(
         last_status_code: Option<i64>,
         last_response: Option<String>,
     }
+    let in_shard = in_shard(conn);
     let statement = format!(
         "WITH chosen AS MATERIALIZED (
              SELECT tenant_id AS chosen_tenant, endpoint_id AS chosen_endpoint, status AS chosen_status,
@@ -313,26 +359,30 @@ pub async fn drop_deliveries(
              FROM webhook_queue
              WHERE tenant_id >= $1 AND tenant_id <= $2 AND delivery_id >= $3 AND delivery_id <= $4
                AND (lease_until IS NULL OR lease_until <= $5)
-               AND (tenant_id, endpoint_id, delivery_id) > ($7, $8, $9)
+               AND (tenant_id, endpoint_id, delivery_id) > ($7, $8, $9){in_shard}
              ORDER BY tenant_id, endpoint_id, delivery_id LIMIT $6 {})
          DELETE FROM webhook_queue WHERE (tenant_id, endpoint_id, status, delivery_id) IN (
-             SELECT chosen_tenant, chosen_endpoint, chosen_status, chosen_delivery FROM chosen)
+             SELECT chosen_tenant, chosen_endpoint, chosen_status, chosen_delivery FROM chosen){in_shard}
          RETURNING tenant_id, endpoint_id, delivery_id, attempts, last_status_code, last_response",
         conn.backend().skip_locked()
     );
-    let dropped: Vec<Dropped> = fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        chosen.tenants.0,
-        chosen.tenants.1,
-        chosen.ids.0,
-        chosen.ids.1,
-        now,
-        limit,
-        after.0,
-        after.1,
-        after.2
-    )?;
+    let mut dropped: Vec<Dropped> = Vec::new();
+    for part in chosen.by_shard(conn, "webhook_queue", after.0).await? {
+        let some: Vec<Dropped> = fetch_all!(
+            conn,
+            AssertSqlSafe(statement.clone()),
+            part.tenants.0,
+            part.tenants.1,
+            part.ids.0,
+            part.ids.1,
+            now,
+            left(limit, &dropped),
+            after.0,
+            after.1,
+            after.2
+        )?;
+        dropped.extend(some);
+    }
     for delivery in &dropped {
         execute!(
             conn,
@@ -430,31 +480,36 @@ pub async fn requeue_messages(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<MessageKey>> {
+    let in_shard = in_shard(conn);
     let statement = format!(
         "WITH chosen AS MATERIALIZED (
              SELECT tenant_id AS chosen_tenant, message_id AS chosen_message FROM outbox
              WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
                AND (run_after > $5 OR attempts > 0 OR begun > 0) AND (lease_until IS NULL OR lease_until <= $5)
-               AND (tenant_id, message_id) > ($8, $9)
+               AND (tenant_id, message_id) > ($8, $9){in_shard}
              ORDER BY tenant_id, message_id LIMIT $6 {})
          UPDATE outbox SET run_after = $5, attempts = 0, begun = 0, lease_token = NULL, lease_until = NULL
-         WHERE (tenant_id, message_id) IN (SELECT chosen_tenant, chosen_message FROM chosen)
+         WHERE (tenant_id, message_id) IN (SELECT chosen_tenant, chosen_message FROM chosen){in_shard}
          RETURNING tenant_id, message_id",
         conn.backend().skip_locked()
     );
-    let mut moved: Vec<MessageKey> = fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        chosen.tenants.0,
-        chosen.tenants.1,
-        chosen.ids.0,
-        chosen.ids.1,
-        now,
-        limit,
-        channel,
-        after.0,
-        after.1
-    )?;
+    let mut moved: Vec<MessageKey> = Vec::new();
+    for part in chosen.by_shard(conn, "outbox", after.0).await? {
+        let some: Vec<MessageKey> = fetch_all!(
+            conn,
+            AssertSqlSafe(statement.clone()),
+            part.tenants.0,
+            part.tenants.1,
+            part.ids.0,
+            part.ids.1,
+            now,
+            left(limit, &moved),
+            channel,
+            after.0,
+            after.1
+        )?;
+        moved.extend(some);
+    }
     moved.sort_unstable();
     Ok(moved)
 }
@@ -468,30 +523,35 @@ pub async fn drop_messages(
     now: Timestamp,
     limit: i64,
 ) -> Result<Vec<MessageKey>> {
+    let in_shard = in_shard(conn);
     let statement = format!(
         "WITH chosen AS MATERIALIZED (
              SELECT tenant_id AS chosen_tenant, message_id AS chosen_message FROM outbox
              WHERE channel = $7 AND tenant_id >= $1 AND tenant_id <= $2 AND message_id >= $3 AND message_id <= $4
-               AND (lease_until IS NULL OR lease_until <= $5) AND (tenant_id, message_id) > ($8, $9)
+               AND (lease_until IS NULL OR lease_until <= $5) AND (tenant_id, message_id) > ($8, $9){in_shard}
              ORDER BY tenant_id, message_id LIMIT $6 {})
          DELETE FROM outbox
-         WHERE (tenant_id, message_id) IN (SELECT chosen_tenant, chosen_message FROM chosen)
+         WHERE (tenant_id, message_id) IN (SELECT chosen_tenant, chosen_message FROM chosen){in_shard}
          RETURNING tenant_id, message_id, firing_id",
         conn.backend().skip_locked()
     );
-    let mut dropped: Vec<(TenantId, Uuid, Option<Uuid>)> = fetch_all!(
-        conn,
-        AssertSqlSafe(statement),
-        chosen.tenants.0,
-        chosen.tenants.1,
-        chosen.ids.0,
-        chosen.ids.1,
-        now,
-        limit,
-        channel,
-        after.0,
-        after.1
-    )?;
+    let mut dropped: Vec<(TenantId, Uuid, Option<Uuid>)> = Vec::new();
+    for part in chosen.by_shard(conn, "outbox", after.0).await? {
+        let some: Vec<(TenantId, Uuid, Option<Uuid>)> = fetch_all!(
+            conn,
+            AssertSqlSafe(statement.clone()),
+            part.tenants.0,
+            part.tenants.1,
+            part.ids.0,
+            part.ids.1,
+            now,
+            left(limit, &dropped),
+            channel,
+            after.0,
+            after.1
+        )?;
+        dropped.extend(some);
+    }
     dropped.sort_unstable();
     for (tenant, _, firing) in &dropped {
         if let Some(firing) = firing {

@@ -11,8 +11,9 @@ pub async fn drop_idempotency_keys(conn: &mut Conn, now: Timestamp, limit: i64) 
         table: "idempotency_keys",
         key: &["tenant_id", "idempotency_key"],
         rows: "WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2",
+        is_of_tenant: false,
     };
-    let statement = keys.delete(conn.backend());
+    let statement = keys.delete(conn);
     execute!(conn, AssertSqlSafe(statement), now, limit)
 }
 
@@ -36,8 +37,9 @@ pub async fn drop_samples(conn: &mut Conn, tenant: TenantId, limit: i64) -> Resu
         table: "summaries",
         key: &["tenant_id", "object_id"],
         rows: "WHERE tenant_id = $1 AND samples > 0 ORDER BY object_id LIMIT $2",
+        is_of_tenant: true,
     };
-    let statement = summaries.update(conn.backend(), &format!("samples = 0, state = {without_samples}"));
+    let statement = summaries.update(conn, &format!("samples = 0, state = {without_samples}"));
     execute!(conn, AssertSqlSafe(statement), tenant, limit)
 }
 

@@ -317,6 +317,16 @@ fn no_reference_and_no_sequence_goes_across_tenants() {
     });
 }
 
+/// The names of the tables that are asked before the tenant is known.
+pub(crate) fn directories() -> BTreeSet<&'static str> {
+    names(&DIRECTORY)
+}
+
+/// The names of the tables whose rows belong to no tenant.
+pub(crate) fn deployment_wide() -> BTreeSet<&'static str> {
+    names(&DEPLOYMENT_WIDE)
+}
+
 fn names<const N: usize>(list: &[(&'static str, &str); N]) -> BTreeSet<&'static str> {
     list.iter().map(|(name, _reason)| *name).collect()
 }

@@ -9,6 +9,7 @@ mod fixtures;
 mod paths;
 mod plans;
 mod rows_read;
+mod shards;
 
 use std::fmt::Write as _;
 

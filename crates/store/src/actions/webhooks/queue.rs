@@ -191,6 +191,17 @@ macro_rules! due_endpoints {
     };
 }
 
+/// The same of a database that is divided into shards, each of which has the endpoints and the deliveries of its tenants.
+const DUE_ENDPOINTS_OF_SHARDS: &str = "
+    SELECT known.tenant_id, known.endpoint_id, known.sealed_url, known.secret, known.previous_secret, known.previous_until,
+           known.consecutive_failures, known.resting_until, known.version
+    FROM webhook_endpoints AS known
+    WHERE known.endpoint_id > $1 AND known.enabled AND (known.resting_until IS NULL OR known.resting_until <= $2)
+      AND (SELECT suspended_at FROM tenants WHERE tenants.tenant_id = known.tenant_id) IS NULL
+      AND EXISTS (SELECT 1 FROM webhook_queue AS due WHERE due.tenant_id = known.tenant_id
+                    AND due.endpoint_id = known.endpoint_id AND due.due_at <= $2 AND due.attempts <> -1)
+    ORDER BY known.endpoint_id LIMIT $3";
+
 /// The endpoints after one that are enabled, not resting, and have a delivery due: in order of their ids.
 pub async fn due_endpoints(
     conn: &mut Conn,
@@ -202,6 +213,7 @@ pub async fn due_endpoints(
     // further than it has to.
     let text = match conn.backend() {
         Backend::Sqlite => due_endpoints!("= chosen.endpoint_id"),
+        Backend::Postgres if conn.is_sharded() => DUE_ENDPOINTS_OF_SHARDS,
         Backend::Postgres => due_endpoints!("= ANY (ARRAY[chosen.endpoint_id])"),
     };
     fetch_all!(conn, text, after, now, limit)
@@ -222,17 +234,27 @@ macro_rules! next_due {
     };
 }
 
+/// The same of a database that is divided into shards.
+const NEXT_DUE_OF_SHARDS: &str = "
+    SELECT min(CASE WHEN resting_until > due_at THEN resting_until ELSE due_at END) FROM (
+        SELECT known.resting_until AS resting_until,
+               (SELECT min(due.due_at) FROM webhook_queue AS due
+                WHERE due.tenant_id = known.tenant_id AND due.endpoint_id = known.endpoint_id AND due.attempts <> -1) AS due_at
+        FROM webhook_endpoints AS known WHERE known.endpoint_id > $1 AND known.enabled
+          AND (SELECT suspended_at FROM tenants WHERE tenants.tenant_id = known.tenant_id) IS NULL) AS waiting";
+
 /// Selects when a delivery is due next, of the endpoints after one ($1).
-pub(crate) fn select_next_due(backend: Backend) -> &'static str {
-    match backend {
+pub(crate) fn select_next_due(conn: &Conn) -> &'static str {
+    match conn.backend() {
         Backend::Sqlite => next_due!("= queued.endpoint_id"),
+        Backend::Postgres if conn.is_sharded() => NEXT_DUE_OF_SHARDS,
         Backend::Postgres => next_due!("= ANY (ARRAY[queued.endpoint_id])"),
     }
 }
 
 /// When a delivery is due next, as far as can be told now.
 pub async fn next_due(conn: &mut Conn) -> Result<Option<Timestamp>> {
-    let text = select_next_due(conn.backend());
+    let text = select_next_due(conn);
     let (due,): (Option<Timestamp>,) = fetch_one!(conn, text, Uuid::nil())?;
     Ok(due)
 }
@@ -292,13 +314,23 @@ async fn claim_where(
         }
         Backend::Postgres => {
             // Others may be doing the same.
-            let looked_up = conn.backend().looked_up_by("due.tenant");
+            let (mut in_shard, mut looked_up) = (String::new(), conn.backend().looked_up_by("due.tenant"));
+            if conn.is_sharded() {
+                let owner: Option<(TenantId,)> = fetch_optional!(
+                    conn,
+                    "SELECT tenant_id FROM webhook_queue WHERE endpoint_id = $1 AND attempts <> -1 LIMIT 1",
+                    endpoint
+                )?;
+                let Some((TenantId(tenant),)) = owner else { return Ok(Vec::new()) };
+                in_shard = format!(" AND tenant_id = '{tenant}'");
+                looked_up = format!("= due.tenant AND webhook_queue.tenant_id = '{tenant}'");
+            }
             let range = conn.backend().range(&[("endpoint_id", "$1")], "due_at", "<= $2");
             let claim = format!(
                 "WITH due AS MATERIALIZED (
                      SELECT tenant_id AS tenant, endpoint_id AS endpoint, status AS status_before, delivery_id AS delivery
                      FROM webhook_queue
-                     WHERE {range} AND attempts <> -1{filter}
+                     WHERE {range} AND attempts <> -1{filter}{in_shard}
                      ORDER BY endpoint_id, due_at LIMIT $3 FOR UPDATE SKIP LOCKED)
                  UPDATE webhook_queue SET status = 'delivering', lease_token = $4, lease_until = $5, begun = begun + 1
                  FROM due
