@@ -27,7 +27,7 @@ pub(crate) const MASTER_KEY_FILE: &str = "master.key";
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The service cannot listen on the address.
-    #[error("cannot listen on {address}: {cause}")]
+    #[error("cannot listen on {address} (AUSPEX_LISTEN): {cause}")]
     Listen {
         /// The configured address.
         address: std::net::SocketAddr,

@@ -199,7 +199,7 @@ pub struct RuleCreate {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[schema(example = json!({"enabled": false}))]
 pub struct RuleUpdate {
-    /// A name of your choice, up to 200 characters.
+    /// A name of your choice, up to 200 characters. If it is the condition so far, it follows the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub name: Option<String>,

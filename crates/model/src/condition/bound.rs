@@ -464,7 +464,10 @@ impl Decimal {
 impl Comparison {
     fn bind_noul(&self, key: &str) -> Result<Accepts, ConditionError> {
         let number = self.number().ok_or_else(|| {
-            self.wrong_value(key, "is a probability: a number from 0 to 1, or a percentage up to 100")
+            self.wrong_value(
+                key,
+                "is a probability: from 0 to 1, or in percent without the sign, such as 0.7 or 70",
+            )
         })?;
         let probability = if number.is_above(MILLION) { number.hundredth() } else { number };
         // Both sides in whole percents. Digits beyond the millionths cannot change the percent.

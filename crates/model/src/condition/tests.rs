@@ -209,7 +209,7 @@ fn an_error_says_what_is_wrong_and_where() {
     let signal_key = "cannot be the key of a signal: 1 to 64 letters, digits and underscores, at least one of them a letter";
     let operators = "an operator (>, >=, <, <=, = or !=)";
     let end_of_value = "`and`, `or` or a comma (a value of several words needs quotes)";
-    let probability = "is a probability: a number from 0 to 1, or a percentage up to 100";
+    let probability = "is a probability: from 0 to 1, or in percent without the sign, such as 0.7 or 70";
     for (text, message) in [
         ("", "at column 1: expected the key of a signal, but the text ends here".to_owned()),
         ("  ", "at column 3: expected the key of a signal, but the text ends here".to_owned()),

@@ -22,6 +22,7 @@ use crate::signer::Signer;
 testkit::on_both!(
     a_rule_is_made_read_changed_and_deleted,
     what_is_left_out_has_a_default,
+    a_rule_that_is_called_by_its_condition_stays_so,
     keys_may_begin_with_a_digit_and_numbers_lie_out_of_range,
     a_refusal_says_where,
     a_change_is_checked_as_a_whole,
@@ -163,6 +164,22 @@ async fn what_is_left_out_has_a_default(app: &App) {
     assert_eq!((&rule["name"], &rule["enabled"]), (&json!("is_scammer > 0.9"), &json!(true)));
 }
 
+async fn a_rule_that_is_called_by_its_condition_stays_so(app: &App) {
+    let key = account(app, "ann@example.com").await;
+    let rule = make(app, &key, &mailing("is_scammer > 0.9")).await;
+    let renamed = |answer: Reply| answer.json()["name"].clone();
+    // As a form sends it, which shows the name.
+    let edit = json!({"name": "is_scammer > 0.9", "when": "is_scammer > 0.8"});
+    assert_eq!(renamed(patch(app, &key, &rule, &edit).await), "is_scammer > 0.8");
+    assert_eq!(
+        renamed(patch(app, &key, &rule, &json!({"when": "is_scammer > 0.7"})).await),
+        "is_scammer > 0.7"
+    );
+    let named = json!({"name": "Scammers", "when": "is_scammer > 0.6"});
+    assert_eq!(renamed(patch(app, &key, &rule, &named).await), "Scammers");
+    assert_eq!(renamed(patch(app, &key, &rule, &json!({"when": "is_scammer > 0.5"})).await), "Scammers");
+}
+
 async fn keys_may_begin_with_a_digit_and_numbers_lie_out_of_range(app: &App) {
     let key = account(app, "ann@example.com").await;
     let signal = json!({"type": "noul", "instructions": "Is the second factor at risk?", "criteria": null, "enabled": null});
@@ -198,7 +215,7 @@ async fn a_refusal_says_where(app: &App) {
         ("is_scammer > 0.9 and nobody = 1", "when: column 22: unknown signal `nobody`"),
         (
             "is_scammer > high",
-            "when: column 14: `is_scammer` is a probability: a number from 0 to 1, or a percentage up to 100, not `high`",
+            "when: column 14: `is_scammer` is a probability: from 0 to 1, or in percent without the sign, such as 0.7 or 70, not `high`",
         ),
         ("trust_score = x", "when: column 15: `trust_score` is a position: a number from 0 to 2, not `x`"),
         (

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::api::{FirstProofPreview, FirstProofRequest, VerifyRequest};
 use model::{TenantId, UserId};
-use store::accounts::{email_verifications, sessions};
+use store::accounts::{email_verifications, password_resets};
 use store::{Conn, Store};
 
 use crate::accounts::first_proof::{FirstProof, Proof};
@@ -49,7 +49,7 @@ impl EmailVerification {
             .read("preview_first_proof", async |conn: &mut Conn| {
                 let found = match email_verifications::find(conn, &hash, now).await? {
                     Some(found) => Some(found),
-                    None => sessions::find_reset(conn, &hash, now).await?,
+                    None => password_resets::find(conn, &hash, now).await?,
                 };
                 let (tenant, user) = found.ok_or_else(invalid_token)?;
                 self.first_proof.preview(conn, tenant, user).await

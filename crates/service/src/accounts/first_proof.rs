@@ -7,7 +7,8 @@ use serde_json::json;
 use store::Conn;
 use store::accounts::users::{self, User};
 use store::accounts::{
-    email_verifications, identities, invitations, keys, passkeys, sessions, tenants, two_factor,
+    email_verifications, identities, invitations, keys, passkeys, password_resets, sessions, tenants,
+    two_factor,
 };
 use store::actions::webhooks::endpoints;
 use store::actions::{reviews, rules};
@@ -142,7 +143,7 @@ impl FirstProof {
         }
         users::set_password(conn, tenant, id, None).await?;
         two_factor::disable_totp(conn, tenant, id).await?;
-        sessions::delete_resets_of_user(conn, id).await?;
+        password_resets::delete_of_user(conn, id).await?;
         let disabled = disable_endpoints_made_by(conn, &self.courier, by, tenant, REASON, now).await?;
         let keys = keys::revoke_made_by(conn, tenant, by).await?;
         for key in &keys {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::api::{ChangePasswordRequest, ForgotPasswordRequest, ResetPasswordRequest, Token};
 use model::{AuditAction, EmailAddress, TenantId, UserId};
-use store::accounts::{sessions, users};
+use store::accounts::{password_resets, sessions, users};
 use store::{Conn, Store};
 use tracing::error;
 
@@ -60,7 +60,7 @@ impl PasswordReset {
                     let user = with_same_password(conn, &user).await?.ok_or_else(invalid_password)?;
                     users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                     sessions::delete_of_user(conn, user.user_id).await?;
-                    sessions::delete_resets_of_user(conn, user.user_id).await?;
+                    password_resets::delete_of_user(conn, user.user_id).await?;
                     let mail = self.notifications.templates.password_changed(&user.email, self.clock.now());
                     self.notifications.mail_user(conn, &user, &mail).await?;
                     self.sessions.open(conn, tenant, user.user_id, client).await
@@ -105,7 +105,7 @@ impl PasswordReset {
                 let known = users::by_email(conn, email.key()).await?.filter(|_| !is_blocked);
                 let (tenant, user) = known.as_ref().map_or(nobody, |user| (user.tenant_id, user.user_id));
                 let lifetime = if known.is_some() { RESET_LIFETIME } else { Duration::ZERO };
-                sessions::insert_reset(conn, tenant, user, &hash, now + lifetime).await?;
+                password_resets::insert(conn, tenant, user, &hash, now + lifetime).await?;
                 let to = known.as_ref().map_or(email.as_str(), |user| &user.email);
                 let mut mail = self.notifications.templates.password_reset(to, &token);
                 mail.is_dropped = known.is_none();
@@ -130,7 +130,7 @@ impl PasswordReset {
         let found = self
             .store
             .read("reset_link", async |conn: &mut Conn| {
-                sessions::find_reset(conn, &token_hash, self.clock.now()).await
+                password_resets::find(conn, &token_hash, self.clock.now()).await
             })
             .await?;
         found.ok_or_else(invalid_token)?;
@@ -141,12 +141,12 @@ impl PasswordReset {
             .write("reset_password", async |conn: &mut Conn| {
                 let now = self.clock.now();
                 let (tenant, user) =
-                    sessions::take_reset(conn, &token_hash, now).await?.ok_or_else(invalid_token)?;
+                    password_resets::take(conn, &token_hash, now).await?.ok_or_else(invalid_token)?;
                 let user = users::find(conn, tenant, user).await?.ok_or_else(invalid_token)?;
                 let proved = self.first_proof.prove(conn, tenant, user.user_id, proof).await?;
                 users::set_password(conn, tenant, user.user_id, Some(&hash)).await?;
                 sessions::delete_of_user(conn, user.user_id).await?;
-                sessions::delete_resets_of_user(conn, user.user_id).await?;
+                password_resets::delete_of_user(conn, user.user_id).await?;
                 let who = (tenant, user.user_id);
                 audit::record_sign_in(conn, AuditAction::PasswordReset, who, &client.origin(now)).await?;
                 let mail = self.notifications.templates.password_changed(&user.email, now);

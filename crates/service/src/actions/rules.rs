@@ -200,14 +200,16 @@ impl Rules {
             let existing = serde_json::to_value(self.open_config(existing)?).map_err(internal)?;
             checked_config(action, existing.as_object().unwrap_or(&Map::new()))?
         };
+        let when = checked_length(update.when.as_deref().unwrap_or(&existing.condition))?;
+        let name = match &update.name {
+            Some(name) if *name != existing.name => checked_name(name)?,
+            // A rule that is called by its condition is called by the new one.
+            _ if existing.name == one_line(&existing.condition) => one_line(when),
+            _ => existing.name.clone(),
+        };
         Ok(Draft {
-            name: update
-                .name
-                .as_deref()
-                .map(checked_name)
-                .transpose()?
-                .unwrap_or_else(|| existing.name.clone()),
-            when: checked_length(update.when.as_deref().unwrap_or(&existing.condition))?.to_owned(),
+            name,
+            when: when.to_owned(),
             action,
             config,
             enabled: update.enabled.unwrap_or(existing.enabled),

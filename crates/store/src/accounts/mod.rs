@@ -9,6 +9,7 @@ pub mod key_refusals;
 pub mod keys;
 pub mod networks;
 pub mod passkeys;
+pub mod password_resets;
 pub mod sessions;
 pub mod tenants;
 pub mod two_factor;

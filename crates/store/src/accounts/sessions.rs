@@ -1,4 +1,4 @@
-//! Sessions and password reset links. Only hashes of their tokens are stored.
+//! Sessions. Only hashes of their tokens are stored.
 
 use std::time::Duration;
 
@@ -195,57 +195,6 @@ pub async fn delete_of_user(conn: &mut Conn, user: UserId) -> Result<u64> {
 /// Ends every session made from a key.
 pub async fn delete_of_key(conn: &mut Conn, key: KeyId) -> Result<u64> {
     execute!(conn, "DELETE FROM sessions WHERE key_id = $1", key)
-}
-
-/// Stores a reset link. Earlier ones stay valid: whoever asks for another must not end the one that was mailed before.
-pub async fn insert_reset(
-    conn: &mut Conn,
-    tenant: TenantId,
-    user: UserId,
-    token_hash: &[u8; 32],
-    expires_at: Timestamp,
-) -> Result<()> {
-    expect_one(execute!(
-        conn,
-        "INSERT INTO password_resets (token_hash, tenant_id, user_id, expires_at) VALUES ($1, $2, $3, $4)",
-        token_hash.as_slice(),
-        tenant,
-        user,
-        expires_at
-    )?)
-}
-
-/// Removes the reset links of a person.
-pub async fn delete_resets_of_user(conn: &mut Conn, user: UserId) -> Result<u64> {
-    execute!(conn, "DELETE FROM password_resets WHERE user_id = $1", user)
-}
-
-/// Whose a reset link is that has not expired.
-pub async fn find_reset(
-    conn: &mut Conn,
-    token_hash: &[u8; 32],
-    now: Timestamp,
-) -> Result<Option<(TenantId, UserId)>> {
-    fetch_optional!(
-        conn,
-        "SELECT tenant_id, user_id FROM password_resets WHERE token_hash = $1 AND expires_at > $2",
-        token_hash.as_slice(),
-        now
-    )
-}
-
-/// Redeems a reset link that has not expired; only one caller succeeds.
-pub async fn take_reset(
-    conn: &mut Conn,
-    token_hash: &[u8; 32],
-    now: Timestamp,
-) -> Result<Option<(TenantId, UserId)>> {
-    fetch_optional!(
-        conn,
-        "DELETE FROM password_resets WHERE token_hash = $1 AND expires_at > $2 RETURNING tenant_id, user_id",
-        token_hash.as_slice(),
-        now
-    )
 }
 
 /// How long a network is known after the last sign-in from it.

@@ -1,4 +1,4 @@
-//! Reading the ledger: newest first, page by page, also with one entry for each bulk run.
+//! Reading the ledger: newest first, page by page, also with one entry for each bulk run. `balance` writes its entries.
 
 use model::{TenantId, Timestamp};
 use sqlx::types::Json;

@@ -402,14 +402,19 @@ async fn a_history_that_is_not_kept_is_incomplete(stage: &Scripted<Forgetful>) {
 
 async fn what_was_not_kept_stays_unknown(stage: &Scripted) {
     let key = stage.account("ann@example.com").await;
+    let opened = stage.now();
+    stage.advance(Duration::from_secs(30));
     ingest_answered(stage, &key, "user_1", 0.95).await;
     stage.advance(Duration::from_hours(48));
     ingest_answered(stage, &key, "user_1", 0.95).await;
-    let is_complete = async |hours_ago: u64| {
-        let from = (stage.now() - Duration::from_hours(hours_ago)).to_string();
+    let is_complete_from = async |from: Timestamp| {
+        let from = from.to_string();
         let found = replayed(stage, &key, &json!({"when": "is_scammer > 0.9", "from": from})).await;
         found["complete"].clone()
     };
+    let is_complete =
+        async |hours_ago: u64| is_complete_from(stage.now() - Duration::from_hours(hours_ago)).await;
+    assert_eq!(is_complete_from(opened).await, true, "nothing was analyzed before the first analysis");
     assert_eq!((is_complete(1).await, is_complete(47).await), (json!(true), json!(true)));
     // The account is older than what is kept: the history begins with an upgrade, or was kept for a day until now.
     let since_the_second_day =

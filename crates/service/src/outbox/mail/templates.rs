@@ -167,8 +167,8 @@ impl MailTemplates {
              so this was ended or disabled: {ended}.",
             time(at)
         );
-        let advice = "If it was you who set it up, create new API keys, and enable webhook endpoints and rules again in \
-                      the console."
+        let advice = "If it was you who set it up, do again what is missing: set a password by \"Forgot your password?\" on the \
+                      sign-in page, create API keys, and enable webhook endpoints and rules in the console."
             .to_owned();
         self.notice("address_proved", to, "Your email address was confirmed", [news, advice])
     }
