@@ -1366,7 +1366,7 @@ export interface RuleTriggered {
 
 /** A change of a rule; fields left out keep their values. The resulting rule is validated as a whole. */
 export interface RuleUpdate {
-  /** A name of your choice, up to 200 characters. */
+  /** A name of your choice, up to 200 characters. If it is the condition so far, it follows the condition. */
   name?: string | null | undefined;
   /** The condition. A new one resets the rule's state for every object. */
   when?: string | null | undefined;

@@ -138,7 +138,8 @@ class AsyncRules(AsyncCaller):
 
         Args:
             rule_id: The rule's id.
-            name: A name of your choice, up to 200 characters.
+            name: A name of your choice, up to 200 characters. If it is the condition so far, it follows the
+                condition.
             when: The condition. A new one resets the rule's state for every object.
             action_config: The settings of the action, as for a new rule; they replace all earlier ones.
             enabled: Whether it is evaluated.
