@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Upgrade {
         Ok(())
     }
 
-    async fn replace(&self, node: &Node, binary: &PathBuf) -> Result<()> {
+    async fn replace(&self, node: &Node, binary: &Path) -> Result<()> {
         let ended = node.terminate().await;
         node.install(binary);
         node.start()?;

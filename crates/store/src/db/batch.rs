@@ -98,9 +98,8 @@ impl Batch {
                 statement.push_postgres(query);
                 query.push(")");
             }
-            Statements::Postgres(_) => {}
             Statements::Sharded(sharded) if statement.rows() > 0 => sharded.add(statement),
-            Statements::Sharded(_) => {}
+            Statements::Postgres(_) | Statements::Sharded(_) => {}
         }
     }
 
