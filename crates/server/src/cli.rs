@@ -11,6 +11,7 @@ mod table;
 
 use std::io::Write as _;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
@@ -165,12 +166,23 @@ async fn serve(config: Config, clock: Clock) -> CommandResult {
     let _lock = assembly::lock_database(&config)?;
     let server = Server::start(config, clock, Random::system()?).await?;
     print_welcome(server.public_url(), &database, mail.as_deref());
+    let mut stopping = pin!(stopping);
     let outgrown = tokio::select! {
-        () = stopping => None,
+        () = &mut stopping => None,
         // Whoever starts this binary again is told the same.
         reason = server.service().wait_until_outgrown() => Some(reason.to_owned()),
     };
-    if !server.stop().await {
+    let mut drain = pin!(server.stop());
+    let is_drained = if outgrown.is_some() {
+        // Signals count meanwhile: the second one ends the process at once.
+        tokio::select! {
+            is_drained = &mut drain => is_drained,
+            () = stopping => drain.await,
+        }
+    } else {
+        drain.await
+    };
+    if !is_drained {
         return Err(format!("not everything finished within {} s", serve::DRAIN_LIMIT.as_secs()).into());
     }
     outgrown.map_or(Ok(()), |reason| Err(reason.into()))

@@ -61,26 +61,32 @@ impl Nodes {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Renews this node's heartbeat, counts the live nodes, compares the clocks and looks at the schema.
+    /// Compares the clocks, looks at the schema, renews this node's heartbeat and counts the live nodes.
     pub async fn beat(&self) -> Result<()> {
         let compared = self.compare_clocks().await;
         let now = self.clock.now();
-        let (live, refusal) = self
+        self.look_at_the_schema().await?;
+        let live = self
             .store
             .write("heartbeat", async |conn: &mut Conn| {
                 nodes::beat(conn, self.id, now).await?;
                 nodes::sweep(conn, now - ROW_RETENTION).await?;
-                let live = nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await?;
-                Ok::<_, store::Error>((live, nodes::schema_refusal(conn).await?))
+                nodes::seen_after(conn, now - HEARTBEAT_LIFETIME).await
             })
             .await?;
-        if let Some(reason) = refusal
+        self.live.store(usize::try_from(live).unwrap_or(1).max(1), Ordering::Relaxed);
+        compared
+    }
+
+    /// Finds out whether the schema still carries this binary, before it writes anything there.
+    async fn look_at_the_schema(&self) -> Result<()> {
+        let refusal = async |conn: &mut Conn| nodes::schema_refusal(conn).await;
+        if let Some(reason) = self.store.read("schema", refusal).await?
             && self.outgrown.set(reason.clone()).is_ok()
         {
             error!("{reason}; this process takes no more work");
         }
-        self.live.store(usize::try_from(live).unwrap_or(1).max(1), Ordering::Relaxed);
-        compared
+        Ok(())
     }
 
     async fn compare_clocks(&self) -> Result<()> {

@@ -35,7 +35,7 @@ pub async fn park_due(conn: &mut Conn, tenant: TenantId, now: Timestamp, limit: 
          UPDATE jobs SET unpaid = TRUE, lease_token = NULL, lease_until = NULL
          FROM due WHERE tenant_id {} AND object_id = due_object",
         conn.backend().skip_locked(),
-        conn.backend().looked_up_by("due_tenant")
+        conn.looked_up_in_shard("due_tenant", "tenant_id = $1")
     );
     execute!(conn, AssertSqlSafe(statement), tenant, now, limit)
 }
@@ -64,7 +64,7 @@ pub async fn resume(conn: &mut Conn, tenant: TenantId, limit: i64) -> Result<u64
         // The caller has locked the balance, and a transaction that has locked a job may wait for that lock. The caller
         // comes back for the jobs that are skipped.
         conn.backend().skip_locked(),
-        conn.backend().looked_up_by("waiting_tenant")
+        conn.looked_up_in_shard("waiting_tenant", "tenant_id = $1")
     );
     let woken = execute!(conn, AssertSqlSafe(statement), tenant, limit)?;
     if woken > 0 {

@@ -85,11 +85,8 @@ impl ClaimStatements {
         let order = order.join(", ");
         let skip_locked = backend.skip_locked();
         // Both parts name the tenant, so that they go to the same shard.
-        let (in_shard, looked_up) = if conn.is_sharded() {
-            (" AND tenant_id = $2", "= due_tenant AND tenant_id = $2".to_owned())
-        } else {
-            ("", backend.looked_up_by("due_tenant"))
-        };
+        let in_shard = if conn.is_sharded() { " AND tenant_id = $2" } else { "" };
+        let looked_up = conn.looked_up_in_shard("due_tenant", "tenant_id = $2");
         // Materialized: run again for each row, the inner query would lock and claim more than its limit.
         format!(
             "WITH due AS MATERIALIZED (

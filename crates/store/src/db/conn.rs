@@ -31,6 +31,12 @@ impl Conn {
         matches!(self, Self::Postgres(lent) if lent.is_sharded)
     }
 
+    /// What follows the tenant's column where rows are looked up by a value of another row, as by [`Backend::looked_up_by`]. In
+    /// shards the tenant is named too (`tenant_id = $1`), so that the statement goes to one of them.
+    pub(crate) fn looked_up_in_shard(&self, value: &str, named: &str) -> String {
+        if self.is_sharded() { format!("= {value} AND {named}") } else { self.backend().looked_up_by(value) }
+    }
+
     pub(crate) async fn commit(&mut self) -> Result<()> {
         match self {
             Self::Sqlite(lent) => lent.commit().await,

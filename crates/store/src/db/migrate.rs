@@ -142,7 +142,7 @@ async fn migrate(conn: &mut Conn, through: usize) -> Result<()> {
     );
     run_script(conn, journal).await?;
     let applied = read_journal(conn).await?;
-    if let Some((version, _)) = applied.get(NEWEST) {
+    if let Some((version, _)) = applied.get(NEWEST..).and_then(<[_]>::last) {
         warn!(
             schema = *version,
             knows = NEWEST_VERSION,

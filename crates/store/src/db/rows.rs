@@ -142,7 +142,7 @@ impl RowsStatement<'_> {
     }
 
     /// The statements that do the same on a database that is divided into shards: one for each tenant, in their order, so that
-    /// each goes to one shard, where it may lock rows. An insertion locks nothing and stays whole.
+    /// each goes to one shard, where it may lock rows. An insertion stays whole: it goes to all its shards by itself.
     pub(crate) fn by_shard(self, is_sharded: bool) -> Vec<Self> {
         let tenants = self.columns.iter().find_map(|column| match &column.values {
             Values::Tenant(tenants) => Some(tenants),
@@ -472,7 +472,7 @@ mod tests {
         );
         assert_eq!(built(false).len(), 1);
         let insertion = || Rows::of(&rows).column("tenant_id", |row| row.0).insert("words", "");
-        assert_eq!(insertion().by_shard(true).len(), 1, "it locks nothing");
+        assert_eq!(insertion().by_shard(true).len(), 1, "it stays whole");
     }
 
     #[test]

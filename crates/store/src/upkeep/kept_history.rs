@@ -13,14 +13,19 @@ const KEPT_SINCE: &str = "answer_history_since";
 /// Its value while none are kept.
 const NEVER: &str = "never";
 
-/// Notes since when the history is kept, where nobody has: before anything was analyzed, nothing is missing. It goes by no clock.
-pub async fn begin(conn: &mut Conn, days: u32, now: Timestamp) -> Result<()> {
-    if deployment::find(conn, KEPT_SINCE).await?.is_some() {
-        return Ok(());
+/// Notes of a deployment where nothing was ever analyzed that nothing of its history is missing. It goes by no clock; of any other,
+/// [`note`] says more once the time is confirmed.
+pub async fn begin(conn: &mut Conn, days: u32) -> Result<()> {
+    let is_known = deployment::find(conn, KEPT_SINCE).await?.is_some();
+    if days > 0 && !is_known && !is_any_answered(conn).await? {
+        deployment::set(conn, KEPT_SINCE, "0").await?;
     }
-    let since = if days == 0 { NEVER.to_owned() } else { first_kept(conn, now).await?.micros().to_string() };
-    deployment::set(conn, KEPT_SINCE, &since).await?;
     Ok(())
+}
+
+async fn is_any_answered(conn: &mut Conn) -> Result<bool> {
+    let answered: Option<(i64,)> = fetch_optional!(conn, "SELECT CAST(1 AS bigint) FROM answers LIMIT 1")?;
+    Ok(answered.is_some())
 }
 
 /// Notes that the history of the last days is kept, before older ones are swept; of no days, nothing. What was not kept once stays unknown,
@@ -63,6 +68,6 @@ async fn first_kept(conn: &mut Conn, now: Timestamp) -> Result<Timestamp> {
                      ORDER BY tenant_id, analysis_id LIMIT 1) AS oldest FROM tenants) AS of_tenants"
     };
     let (oldest,): (Option<Timestamp>,) = fetch_one!(conn, text)?;
-    let answered: Option<(i64,)> = fetch_optional!(conn, "SELECT CAST(1 AS bigint) FROM answers LIMIT 1")?;
-    Ok(oldest.unwrap_or(if answered.is_some() { now } else { Timestamp::from_seconds(0) }))
+    let otherwise = if is_any_answered(conn).await? { now } else { Timestamp::from_seconds(0) };
+    Ok(oldest.unwrap_or(otherwise))
 }

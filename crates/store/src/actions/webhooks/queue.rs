@@ -534,7 +534,7 @@ pub async fn claim_expired(
            AND webhook_queue.status = expired.status_before AND webhook_queue.delivery_id = expired.delivery
          RETURNING webhook_queue.delivery_id, webhook_queue.attempts",
         conn.backend().skip_locked(),
-        conn.backend().looked_up_by("expired.tenant")
+        conn.looked_up_in_shard("expired.tenant", "webhook_queue.tenant_id = $1")
     );
     let mut claimed = Vec::new();
     // Pending ones last: they become `delivering`, and must not be claimed twice.
