@@ -12,7 +12,7 @@ use auspex_client::{Client, Ingest};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client =
         Client::builder(var("AUSPEX_URL")?).key(var("AUSPEX_KEY")?, var("AUSPEX_SECRET")?).build()?;
-    let events = [EventInput::message("Gift cards only")];
+    let events = [EventInput::message("Pay me by gift card and I ship today")];
     println!("{:?}", client.verdict("seller_1", Ingest::new(events)).await?.answers);
     Ok(())
 }

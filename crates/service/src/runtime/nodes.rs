@@ -81,7 +81,8 @@ impl Nodes {
     /// Finds out whether the schema still carries this binary, before it writes anything there.
     async fn look_at_the_schema(&self) -> Result<()> {
         let refusal = async |conn: &mut Conn| nodes::schema_refusal(conn).await;
-        if let Some(reason) = self.store.read("schema", refusal).await?
+        // The name of the heartbeat's other read: each name is a few lines on the metrics page.
+        if let Some(reason) = self.store.read("clock", refusal).await?
             && self.outgrown.set(reason.clone()).is_ok()
         {
             error!("{reason}; this process takes no more work");

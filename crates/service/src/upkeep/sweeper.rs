@@ -89,7 +89,7 @@ impl Sweeper {
     pub(crate) async fn run(self, stop: CancellationToken) {
         let mut is_overdue = false;
         let begin = async |conn: &mut Conn| kept_history::begin(conn, self.history_days).await;
-        let begun = stop.run_until_cancelled(self.store.write("begin_history", begin)).await;
+        let begun = stop.run_until_cancelled(self.store.write("note_kept_history", begin)).await;
         if let Some(Err(error)) = begun {
             warn!("cannot note since when the history of answers is kept: {error}");
         }
