@@ -168,7 +168,13 @@ async fn rounds(
         }
         _ => None,
     };
-    let system = System::start(backend, &binary, upgrade, directory, &arguments.without).await?;
+    let system = System::start(
+        backend,
+        upgrade.as_ref().map_or(&binary, |upgrade| &upgrade.older),
+        directory,
+        &arguments.without,
+    )
+    .await?;
     let system = Arc::new(system);
     let kinds: Vec<String> = system.kinds.iter().map(|kind| format!("{kind:?}").to_lowercase()).collect();
     let kinds = if kinds.is_empty() { String::new() } else { format!("; faults: {}", kinds.join(", ")) };
@@ -181,7 +187,7 @@ async fn rounds(
     let journal = Arc::new(Journal::default());
     let mut report = Report::default();
     for round in arguments.first.. {
-        let outcome = match (&system.cluster, &system.upgrade) {
+        let outcome = match (&system.cluster, &upgrade) {
             (Some(_), _) if report.rounds == arguments.failovers => break,
             (Some(cluster), _) => failover::run(&system, cluster, &journal, seed, round).await?,
             (None, Some(upgrade)) => match upgrade.next() {

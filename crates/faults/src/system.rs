@@ -24,7 +24,6 @@ use crate::pooler::{self, Pooler};
 use crate::proxy::Proxy;
 use crate::receiver::{Receiver, Role};
 use crate::tenant::{Endpoint, Tenant};
-use crate::upgrade::Upgrade;
 use crate::{Result, lock, random::Random, say};
 
 /// How long processes may take until they are ready, on a busy machine.
@@ -69,7 +68,6 @@ pub(crate) struct System {
     pub(crate) disk: Disk,
     pub(crate) postgres: Option<Postgres>,
     pub(crate) cluster: Option<Cluster>,
-    pub(crate) upgrade: Option<Upgrade>,
     _pooler: Option<Pooler>,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) directory: PathBuf,
@@ -98,15 +96,13 @@ impl Backend {
 }
 
 impl System {
-    /// Sets a deployment up in `directory`, with its processes running: those of the older binary, if it is to be upgraded.
+    /// Sets a deployment up in `directory`, with its processes running.
     pub(crate) async fn start(
         backend: Backend,
         binary: &Path,
-        upgrade: Option<Upgrade>,
         directory: &Path,
         without: &[Kind],
     ) -> Result<Self> {
-        let binary = upgrade.as_ref().map_or(binary, |upgrade| &upgrade.older);
         let directory = directory.join(backend.name());
         let disk = Disk::new(directory.join("data"))?;
         let postgres = match backend {
@@ -155,7 +151,6 @@ impl System {
             disk,
             postgres,
             cluster,
-            upgrade,
             _pooler: pooler,
             kinds,
             directory,

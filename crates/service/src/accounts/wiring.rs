@@ -7,18 +7,78 @@ use store::Store;
 use tokio::sync::Semaphore;
 use url::Url;
 
+use super::account_deletion::AccountDeletions;
+use super::audit_log::AuditLog;
+use super::authentication::Authentication;
+use super::closure::Closure;
+use super::email_verification::EmailVerification;
 use super::first_proof::FirstProof;
-use super::passkeys::PasskeyChecks;
+use super::identities::Identities;
+use super::invitations::Invitations;
+use super::keys::Keys;
+use super::machine_login::MachineLogin;
+use super::members::Members;
+use super::operators::Operators;
+use super::passkeys::{PasskeyChecks, Passkeys};
+use super::password_reset::PasswordReset;
 use super::passwords::Passwords;
-use super::two_factor::TwoFactorCodes;
-use super::{
-    AccountDeletions, Accounts, AuditLog, Authentication, Closure, EmailVerification, Identities,
-    Invitations, Keys, MachineLogin, Members, Operators, Passkeys, PasswordReset, Providers, RecentProof,
-    Refusals, Sessions, SignIn, Tenants, TwoFactor, Users, sign_in,
-};
+use super::providers::Providers;
+use super::recent_proof::RecentProof;
+use super::refusals::Refusals;
+use super::sessions::Sessions;
+use super::sign_in::{self, SignIn};
+use super::tenants::Tenants;
+use super::two_factor::{TwoFactor, TwoFactorCodes};
+use super::users::Users;
 use crate::actions::CourierHandle;
 use crate::outbox::Notifications;
 use crate::runtime::{Clock, Random, Result, Sealer, SweepRequests, Throttle, Workers};
+
+/// Tenants, members and credentials.
+pub struct Accounts {
+    /// Authentication of requests.
+    pub authentication: Authentication,
+    /// Registration and settings.
+    pub tenants: Tenants,
+    /// Members.
+    pub users: Users,
+    /// Members and their roles.
+    pub members: Members,
+    /// Invitations to become a member.
+    pub invitations: Invitations,
+    /// Sign-in with a password.
+    pub sign_in: SignIn,
+    /// Sign-in with an identity provider.
+    pub identities: Identities,
+    /// Passkeys.
+    pub passkeys: Passkeys,
+    /// Changing a password, and resetting it by a mailed link.
+    pub password_reset: PasswordReset,
+    /// Sessions of members.
+    pub sessions: Sessions,
+    /// Renewed proof of who is signed in.
+    pub recent_proof: RecentProof,
+    /// Links that prove an address.
+    pub verification: EmailVerification,
+    /// Two-factor sign-in.
+    pub two_factor: TwoFactor,
+    /// API keys.
+    pub keys: Keys,
+    /// Signing in on machines.
+    pub machine_login: MachineLogin,
+    /// Requests that were refused, for the owners of their keys.
+    pub refusals: Refusals,
+    /// Administration by the operator.
+    pub operators: Operators,
+    /// Suspension and deletion by the operator.
+    pub closure: Closure,
+    /// Deletions that owners ask for.
+    pub deletions: AccountDeletions,
+    /// Who changed what.
+    pub audit_log: AuditLog,
+    /// Mail preferences of members.
+    pub notifications: Notifications,
+}
 
 /// The dependencies of the accounts room.
 pub(crate) struct AccountParts {
