@@ -1,7 +1,7 @@
 import type { Page } from "@playwright/test";
 
 import { CHALLENGE, plugIn } from "./authenticator";
-import { expect, expectAccessible, open, press, test, type } from "./stage";
+import { choose, expect, expectAccessible, open, press, test, type } from "./stage";
 import { totp } from "./totp";
 
 async function addPasskey(page: Page, name: string): Promise<void> {
@@ -68,6 +68,7 @@ test("a passkey is added, listed, renamed, signed in with, and removed", async (
   const link = () => service.mails(person.email).join("\n").match(/http\S+\/console\/reset\?token=[\w%-]+/)?.[0];
   await expect.poll(link).toBeTruthy();
   await page.goto(link() ?? "");
+  await choose(page, "radio", /^It was me/);
   await type(page, "New password", "a quite different staple battery");
   await page.keyboard.press("Enter");
   await expect(page.getByText("Your password is changed")).toBeVisible();
