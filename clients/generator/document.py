@@ -281,13 +281,13 @@ def successes(reader: Reader, upper: str, described: Schema) -> tuple[dict[str, 
 
 
 def paged_items(reader: Reader, made: Operation) -> tuple[str, Type] | None:
-    """The items of a list: the only field of the page that is a list of records."""
+    """The items of a list: the only field of every page that is a list of records."""
     pages = made.id.startswith("list") or any(parameter.name == "cursor" for parameter in made.placed("query"))
     responses = list(made.responses.values())
     if made.method != "GET" or not pages or not made.is_json or len(responses) != 1 or responses[0] is None:
         return None
     page = reader.records.get(responses[0].name)
-    lists = [] if page is None else [each for each in page.fields if is_list_of_records(reader, each.type)]
+    lists = [] if page is None else [each for each in page.fields if each.required and is_list_of_records(reader, each.type)]
     if len(lists) != 1:
         raise SystemExit(f"{made.id} is a list, but its page has {len(lists)} lists of records instead of one.")
     return lists[0].name, lists[0].type.of[0]

@@ -127,7 +127,8 @@ async function requestsOf(page: Page, path: string, last?: string): Promise<stri
   const asked: string[] = [];
   const note = (request: Request) => {
     const pathname = pathOf(request);
-    if (pathname.startsWith("/v1/") && pathname !== "/v1/me") asked.push(pathname);
+    const isRead = request.method() === "GET" && pathname.startsWith("/v1/");
+    if (isRead && !request.url().endsWith("/v1/me")) asked.push(pathname);
   };
   page.on("request", note);
   const comes = last === undefined ? undefined : page.waitForRequest((request) => pathOf(request) === last);
@@ -175,4 +176,8 @@ test("lists and overviews are shown with one or two requests", async ({ page, pe
   expect(await requestsOf(page, "/console/webhooks")).toEqual(["/v1/webhooks"]);
   expect(await requestsOf(page, "/console/overview")).toEqual(["/v1/overview", "/v1/usage"]);
   expect(await requestsOf(page, "/console/rules")).toEqual(["/v1/rule_firings", "/v1/rules"]);
+  expect(await requestsOf(page, "/console/account"), "with all that it has sections for").toEqual(["/v1/me"]);
+  expect(await requestsOf(page, "/console/quality?signal=is_scammer")).toEqual(["/v1/signals", "/v1/signals/is_scammer/quality"]);
+  await send(person.api, "post", "/v1/reviews", { object_id: "a", queue: "scams", signals: ["is_scammer"] });
+  expect(await requestsOf(page, "/console/queue?queue=scams", "/v1/objects/a")).toEqual(["/v1/objects/a", "/v1/reviews/queues"]);
 });

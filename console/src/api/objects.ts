@@ -1,5 +1,5 @@
 // What the screens of one object read and write. The queue works on the same records.
-import { infiniteQueryOptions, queryOptions, type InfiniteData } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, type InfiniteData, type QueryKey } from "@tanstack/react-query";
 
 import { api, take, type Schemas } from "./client";
 import { queries } from "./session";
@@ -28,20 +28,27 @@ export const objectQuery = (objectId: string) =>
     queryFn: ({ signal }) => take(api.GET("/v1/objects/{object_id}", { params: { path: path(objectId) }, signal })),
   });
 
-/** The same for a screen that shows labels and timeline, too: what is not known of them yet comes with the object. */
-export const wholeObjectQuery = (objectId: string) =>
+/** The same with the first page of its timeline, and whatever else the screen shows: what is not known of it yet comes with the object. */
+const objectWith = (objectId: string, kinds: readonly TimelineKind[], others: Record<string, QueryKey>) =>
   queryOptions({
     ...objectQuery(objectId),
     queryFn: async ({ signal, client }) => {
-      const parts = { labels: labelsKey(objectId), timeline: timelineKey(objectId, []) };
+      const parts: Record<string, QueryKey> = { ...others, timeline: timelineKey(objectId, kinds) };
       const missing = Object.entries(parts).filter(([, key]) => client.getQueryData(key) === undefined);
-      const include = missing.map(([part]) => part).join() || undefined;
-      const object = await take(api.GET("/v1/objects/{object_id}", { params: { path: path(objectId), query: { include } }, signal }));
-      if (object.labels) client.setQueryData(parts.labels, object.labels);
-      if (object.timeline) client.setQueryData<InfiniteData<Timeline, string | undefined>>(parts.timeline, { pages: [object.timeline], pageParams: [undefined] });
+      const query = { include: missing.map(([part]) => part).join() || undefined, kinds: kinds.join() || undefined };
+      const object = await take(api.GET("/v1/objects/{object_id}", { params: { path: path(objectId), query }, signal }));
+      if (object.labels) client.setQueryData(labelsKey(objectId), object.labels);
+      if (object.timeline) {
+        client.setQueryData<InfiniteData<Timeline, string | undefined>>(timelineKey(objectId, kinds), { pages: [object.timeline], pageParams: [undefined] });
+      }
       return object;
     },
   });
+
+export const withTimelineQuery = (objectId: string, kinds: readonly TimelineKind[]) => objectWith(objectId, kinds, {});
+
+/** An object with its labels and all of its timeline. */
+export const wholeObjectQuery = (objectId: string) => objectWith(objectId, [], { labels: labelsKey(objectId) });
 
 export const timelineQuery = (objectId: string, kinds: readonly TimelineKind[]) =>
   infiniteQueryOptions({

@@ -2,6 +2,8 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { api, ApiError, take, type Schemas } from "./client";
+import { notRead } from "./include";
+import { rulesQuery, signalsQuery } from "./queries";
 import type { LabelValue } from "../parts/Label";
 
 export type Review = Schemas["Review"];
@@ -9,6 +11,20 @@ export type Review = Schemas["Review"];
 export const queuesQuery = queryOptions({
   queryKey: ["reviews", "queues"],
   queryFn: async () => (await take(api.GET("/v1/reviews/queues"))).queues,
+});
+
+/** The queues with what their reviews are about, in one request. Later each is read again by itself. */
+export const deskQuery = queryOptions({
+  queryKey: ["desk"],
+  queryFn: async ({ client, signal }) => {
+    const include = notRead(client, { signals: signalsQuery.queryKey, rules: rulesQuery.queryKey });
+    const { queues, signals, rules } = await take(api.GET("/v1/reviews/queues", { params: { query: { include } }, signal }));
+    client.setQueryData(queuesQuery.queryKey, queues);
+    if (signals) client.setQueryData(signalsQuery.queryKey, signals);
+    if (rules) client.setQueryData(rulesQuery.queryKey, rules);
+    return null;
+  },
+  gcTime: 0,
 });
 
 const path = (id: string) => ({ params: { path: { review_id: id } } });

@@ -101,6 +101,15 @@ import type {
   WebhookSecretRotation,
 } from "./records.js";
 
+/** What {@link Operations.getMe} takes. */
+export interface GetMeQuery {
+  /**
+   * Any of `settings`, `identities`, `mfa`, `passkeys`, `sessions` and `notifications`, separated by commas:
+   * each is what its own route responds with. All but `settings` are about the user, and refused to API keys.
+   */
+  include?: string | undefined;
+}
+
 /** What {@link Operations.exportRows} takes. */
 export interface ExportRowsQuery {
   /** What to export. `ledger` needs a role that sees money, `audit` a signed-in admin or owner. */
@@ -144,6 +153,8 @@ export interface GetObjectQuery {
    * timeline.
    */
   include?: string | undefined;
+  /** Kinds of items in that page, as `kinds` of the timeline. */
+  kinds?: string | undefined;
 }
 
 /** What {@link Operations.countObjects} takes. */
@@ -221,6 +232,11 @@ export interface GetQualityQuery {
   cost_false_yes?: number | undefined;
   /** `noul`: the cost of not flagging an object that is labelled yes; 1 if left out. */
   cost_false_no?: number | undefined;
+  /**
+   * `versions` and `escalation`, separated by commas: what their own routes respond with, for who may call
+   * them.
+   */
+  include?: string | undefined;
 }
 
 /** What {@link Operations.listReviews} takes. */
@@ -235,6 +251,12 @@ export interface ListReviewsQuery {
   limit?: number | undefined;
   /** `next_cursor` of the previous page; the other parameters must stay the same. */
   cursor?: string | undefined;
+}
+
+/** What {@link Operations.listReviewQueues} takes. */
+export interface ListReviewQueuesQuery {
+  /** `signals` and `rules`, separated by commas: those of the account, for who shows its reviews. */
+  include?: string | undefined;
 }
 
 /** What {@link Operations.listRuleFirings} takes. */
@@ -295,9 +317,11 @@ export abstract class Operations extends Caller {
    * Read the authenticated caller.
    *
    * The account; for a console token also the user.
+   *
+   * @throws {@link BadRequestError} A parameter is invalid.
    */
-  getMe(options?: RequestOptions): Promise<Me> {
-    return this.call({ method: "GET", path: ["v1", "me"], repeatable: true }, options);
+  getMe(query: GetMeQuery = {}, options?: RequestOptions): Promise<Me> {
+    return this.call({ method: "GET", path: ["v1", "me"], query, repeatable: true }, options);
   }
 
   /**
@@ -1221,12 +1245,18 @@ export abstract class Operations extends Caller {
    * Read how the queues of reviews stand.
    *
    * Those with reviews that are not resolved, or that were resolved within seven days.
+   *
+   * @throws {@link BadRequestError} A parameter is invalid.
    */
-  listReviewQueues(options?: RequestOptions): Pager<ReviewQueueList, ReviewQueue> {
+  listReviewQueues(
+    query: ListReviewQueuesQuery = {},
+    options?: RequestOptions,
+  ): Pager<ReviewQueueList, ReviewQueue> {
     return this.pages(
       {
         method: "GET",
         path: ["v1", "reviews", "queues"],
+        query,
         repeatable: true,
         items: "queues",
       },

@@ -67,6 +67,9 @@ export type MemberRole = "viewer" | "analyst" | "admin" | "owner";
 /** What a part of a history is. */
 export type PartKind = "event" | "message" | "summary";
 
+/** An identity provider. */
+export type Provider = "google" | "github" | "oidc";
+
 /** Where a replay in the background stands. */
 export type ReplayStatus = "running" | "done" | "failed";
 
@@ -577,6 +580,26 @@ export interface FirstAnswer {
   confidence?: number;
 }
 
+/** The ways a user can sign in. */
+export interface Identities {
+  /** Whether the user has a password. */
+  has_password: boolean;
+  /** The linked accounts. */
+  identities: Identity[];
+  /** The configured providers. */
+  providers: Provider[];
+}
+
+/** A linked account at a provider. */
+export interface Identity {
+  /** The provider. */
+  provider: Provider;
+  /** The email address at the provider. */
+  email: string;
+  /** When it was linked. */
+  created_at: string;
+}
+
 /** The events were recorded, and an analysis will follow. */
 export interface IngestAccepted {
   /** The object's id. */
@@ -803,6 +826,28 @@ export interface Me {
    * /v1/account/deletion`.
    */
   deletes_at?: string;
+  /** The settings of the account; if `include` names them. */
+  settings?: Settings;
+  /** The ways in which the user can sign in; if `include` names them. */
+  identities?: Identities;
+  /** The user's two-factor sign-in; if `include` names it. */
+  mfa?: MfaStatus;
+  /** The user's passkeys, oldest first; if `include` names them. */
+  passkeys?: Passkey[];
+  /** The user's newest 200 sessions, newest first; if `include` names them. */
+  sessions?: Session[];
+  /** Which emails the user gets; if `include` names them. */
+  notifications?: NotificationPreferences;
+}
+
+/** The state of two-factor sign-in. */
+export interface MfaStatus {
+  /** Whether it is on. */
+  enabled: boolean;
+  /** Recovery codes not used yet; 0 while off. */
+  recovery_codes_remaining: number;
+  /** True where the second factor is a passkey, without an authenticator app. */
+  passkey?: boolean | null;
 }
 
 /** The answers about an object, for a caller who waits. */
@@ -823,6 +868,26 @@ export interface ModerationVerdict {
   answers: Answer[];
   /** Why nothing was analyzed. */
   reason?: string;
+}
+
+/** Whether a user gets emails about an event. */
+export interface NotificationPreference {
+  /** The event. */
+  event: string;
+  /** The event's display name. */
+  label: string;
+  /** What the email is about. */
+  description: string;
+  /** Whether it is sent. */
+  enabled: boolean;
+  /** Always sent; cannot be turned off. */
+  critical: boolean;
+}
+
+/** The emails that a user can get. */
+export interface NotificationPreferences {
+  /** One for each event. */
+  preferences: NotificationPreference[];
 }
 
 /** An object with its answers. */
@@ -933,6 +998,18 @@ export interface OverviewDay {
   flagged: number;
   /** How often rules fired, in shadow too. */
   firings: number;
+}
+
+/** A passkey of a user. */
+export interface Passkey {
+  /** Its id. */
+  id: string;
+  /** What the user calls it. */
+  name: string;
+  /** When it was added. */
+  created_at: string;
+  /** When it was last used. */
+  last_used_at?: string;
 }
 
 /** Events to be analyzed on their own. */
@@ -1129,6 +1206,10 @@ export interface ReviewQueue {
 export interface ReviewQueueList {
   /** The queues by name: those with reviews that are not resolved, or that were resolved within seven days. */
   queues: ReviewQueue[];
+  /** The account's signals, which its reviews are about; if `include` names them. */
+  signals?: Signal[];
+  /** The account's rules, which open reviews; if `include` names them. */
+  rules?: Rule[];
 }
 
 /** A decision about a review. */
@@ -1380,6 +1461,22 @@ export interface RuleUpdate {
   cooldown_seconds?: number | null | undefined;
 }
 
+/** A sign-in that has not ended. */
+export interface Session {
+  /** Its id. */
+  id: string;
+  /** When it was opened. */
+  created_at: string;
+  /** When it was last used, accurate to about a minute. */
+  last_seen_at: string;
+  /** The IP address that it was last used from. */
+  address?: string;
+  /** The `User-Agent` that it was last used with. */
+  agent?: string;
+  /** Whether it is the session of this request. */
+  current: boolean;
+}
+
 /** The settings of an account. */
 export interface Settings {
   /** Whether a new signal is asked about existing objects at once. */
@@ -1519,6 +1616,10 @@ export interface SignalQuality {
   confusion?: Record<string, Record<string, number>>;
   /** The same by the week in which the labels were given, oldest first. */
   by_week: WeekQuality[];
+  /** The signal's newest 100 versions, newest first; if `include` names them. */
+  versions?: SignalVersion[];
+  /** Which answers to it are escalated; if `include` names it. */
+  escalation?: SignalEscalation;
   /** `noul`: how many labels say yes. */
   yes?: number;
   /** The share of right answers; for `noul`, yes from 0.5 on. */

@@ -1,4 +1,6 @@
 // The member's own account: how they sign in, where they are signed in, what they are mailed; and what the account keeps.
+import { useSuspenseQuery } from "@tanstack/react-query";
+
 import { useMay, useMe, roleOf } from "../../api/session";
 import { Badge } from "../../parts/Notice";
 import { Facts, Screen, Section } from "../../parts/Screen";
@@ -9,6 +11,7 @@ import { Identities } from "./Identities";
 import { Notifications } from "./Notifications";
 import { Passkeys } from "./Passkeys";
 import { Password } from "./Password";
+import { accountQuery } from "./queries";
 import { Retention } from "./Retention";
 import { Sessions } from "./Sessions";
 import { TwoFactor } from "./TwoFactor";
@@ -16,6 +19,7 @@ import { TwoFactor } from "./TwoFactor";
 export default function Account() {
   const me = useMe();
   const may = useMay();
+  useSuspenseQuery(accountQuery);
   return (
     <Screen title="Account" narrow>
       <Section title="You">

@@ -2,6 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { api, take } from "../../api/client";
+import { notRead } from "../../api/include";
 
 export const identitiesQuery = queryOptions({ queryKey: ["identities"], queryFn: () => take(api.GET("/v1/me/identities")) });
 export const mfaQuery = queryOptions({ queryKey: ["mfa"], queryFn: () => take(api.GET("/v1/me/mfa")) });
@@ -12,3 +13,30 @@ export const notificationsQuery = queryOptions({
   queryFn: async () => (await take(api.GET("/v1/me/notifications"))).preferences,
 });
 export const settingsQuery = queryOptions({ queryKey: ["settings"], queryFn: () => take(api.GET("/v1/settings")) });
+
+const PARTS = {
+  settings: settingsQuery.queryKey,
+  identities: identitiesQuery.queryKey,
+  mfa: mfaQuery.queryKey,
+  passkeys: passkeysQuery.queryKey,
+  sessions: sessionsQuery.queryKey,
+  notifications: notificationsQuery.queryKey,
+};
+
+/** All of the above in one request, for a screen that opens. Later each is read again by itself. */
+export const accountQuery = queryOptions({
+  queryKey: ["account"],
+  queryFn: async ({ client, signal }) => {
+    const include = notRead(client, PARTS);
+    if (!include) return null;
+    const me = await take(api.GET("/v1/me", { params: { query: { include } }, signal }));
+    if (me.settings) client.setQueryData(PARTS.settings, me.settings);
+    if (me.identities) client.setQueryData(PARTS.identities, me.identities);
+    if (me.mfa) client.setQueryData(PARTS.mfa, me.mfa);
+    if (me.passkeys) client.setQueryData(PARTS.passkeys, me.passkeys);
+    if (me.sessions) client.setQueryData(PARTS.sessions, me.sessions);
+    if (me.notifications) client.setQueryData(PARTS.notifications, me.notifications.preferences);
+    return null;
+  },
+  gcTime: 0,
+});

@@ -1,9 +1,11 @@
 // How good the answers to a signal are, measured against what people said is true.
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
 
 import type { Schemas } from "../../api/client";
 import { signalsQuery } from "../../api/queries";
+import { useMay } from "../../api/session";
 import { SelectField } from "../../parts/Field";
 import { Link } from "../../parts/Link";
 import { Notice } from "../../parts/Notice";
@@ -47,10 +49,16 @@ export default function QualityScreen() {
 function OneSignal({ signal, signals }: { signal: Schemas["Signal"]; signals: readonly Schemas["Signal"][] }) {
   const search = useSearch({ strict: false }) as { version?: string; false_yes?: string; false_no?: string };
   const navigate = useNavigate();
-  const versions = useQuery(versionsQuery(signal.key)).data ?? [];
-  const version = versions.find((each) => String(each.version) === search.version)?.version;
+  const may = useMay();
+  const [isFirstRead, setFirstRead] = useState(true);
+  // They come along with the quality.
+  const known = useQuery({ ...versionsQuery(signal.key), enabled: !isFirstRead }).data;
+  const versions = known ?? [];
+  const asked = /^[1-9]\d{0,8}$/.test(search.version ?? "") ? Number(search.version) : undefined;
+  const version = !known || known.some((each) => each.version === asked) ? asked : undefined;
   const costs = { costFalseYes: cost(search.false_yes), costFalseNo: cost(search.false_no) };
-  const quality = useQuery(qualityQuery({ signal: signal.key, version, ...costs }));
+  const quality = useQuery(qualityQuery({ signal: signal.key, version, ...costs, withEscalation: may("money.read") }));
+  if (isFirstRead && !quality.isPending) setFirstRead(false);
   const show = (next: Record<string, string | undefined>) =>
     void navigate({ to: "/console/quality" as string, search: { ...search, signal: signal.key, ...next } as never, replace: true, resetScroll: false });
   return (

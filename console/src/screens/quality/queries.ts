@@ -2,6 +2,7 @@
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
 
 import { api, take, type Schemas } from "../../api/client";
+import { notRead } from "../../api/include";
 import { queries } from "../../api/session";
 
 export type Quality = Schemas["SignalQuality"];
@@ -12,26 +13,38 @@ export interface Asked {
   version?: number;
   costFalseYes: number;
   costFalseNo: number;
+  /** Whether the escalation comes along. */
+  withEscalation: boolean;
 }
+
+const versionsKey = (key: string) => ["signals", key, "versions"];
+const escalationKey = (key: string) => ["escalation", key];
+const newestFirst = (versions: readonly Schemas["SignalVersion"][]) => versions.toSorted((one, other) => other.version - one.version);
 
 export const qualityQuery = (asked: Asked) =>
   queryOptions({
     queryKey: ["quality", asked.signal, asked.version, asked.costFalseYes, asked.costFalseNo],
-    queryFn: ({ signal }) =>
-      take(
+    queryFn: async ({ signal, client }) => {
+      const parts = { versions: versionsKey(asked.signal), escalation: escalationKey(asked.signal) };
+      const include = notRead(client, asked.withEscalation ? parts : { versions: parts.versions });
+      const quality = await take(
         api.GET("/v1/signals/{key}/quality", {
-          params: { path: { key: asked.signal }, query: { version: asked.version, cost_false_yes: asked.costFalseYes, cost_false_no: asked.costFalseNo } },
+          params: { path: { key: asked.signal }, query: { version: asked.version, cost_false_yes: asked.costFalseYes, cost_false_no: asked.costFalseNo, include } },
           signal,
         }),
-      ),
+      );
+      if (quality.versions) client.setQueryData(parts.versions, newestFirst(quality.versions));
+      if (quality.escalation) client.setQueryData(parts.escalation, quality.escalation);
+      return quality;
+    },
     placeholderData: keepPreviousData,
   });
 
 /** The versions of a signal, newest first. */
 export const versionsQuery = (key: string) =>
   queryOptions({
-    queryKey: ["signals", key, "versions"],
-    queryFn: async () => (await take(api.GET("/v1/signals/{key}/versions", { params: { path: { key } } }))).versions.toSorted((one, other) => other.version - one.version),
+    queryKey: versionsKey(key),
+    queryFn: async () => newestFirst((await take(api.GET("/v1/signals/{key}/versions", { params: { path: { key } } }))).versions),
   });
 
 export const fitCalibration = (key: string): Promise<Schemas["Calibration"]> => take(api.POST("/v1/signals/{key}/calibrations", { params: { path: { key } } }));
@@ -46,12 +59,12 @@ export async function switchCalibration(key: string, id: string | null): Promise
 /** Which answers of a signal go to the second analyzer, and what they have cost today. */
 export const escalationQuery = (key: string) =>
   queryOptions({
-    queryKey: ["escalation", key],
+    queryKey: escalationKey(key),
     queryFn: ({ signal }) => take(api.GET("/v1/signals/{key}/escalation", { params: { path: { key } }, signal })),
   });
 
 export async function setEscalation(key: string, body: Schemas["EscalationInput"]): Promise<Schemas["SignalEscalation"]> {
   const set = await take(api.PUT("/v1/signals/{key}/escalation", { params: { path: { key } }, body }));
-  await queries.invalidateQueries({ queryKey: ["escalation", key] });
+  await queries.invalidateQueries({ queryKey: escalationKey(key) });
   return set;
 }

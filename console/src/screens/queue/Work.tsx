@@ -2,9 +2,9 @@
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState, type RefObject } from "react";
 
-import { objectQuery, timelineQuery } from "../../api/objects";
+import { timelineQuery } from "../../api/objects";
 import { rulesQuery, signalsQuery } from "../../api/queries";
-import { queuesQuery } from "../../api/reviews";
+import { deskQuery, queuesQuery } from "../../api/reviews";
 import { useMe } from "../../api/session";
 import { useStore } from "../../api/store";
 import { Button } from "../../parts/Button";
@@ -19,7 +19,7 @@ import { toast } from "../../parts/Toast";
 import { count, plural } from "../../parts/Values";
 import { useShortcuts } from "../../shell/shortcuts";
 import { Decide } from "./Decide";
-import { Desk, DESK_KINDS, type DeskState, type Item } from "./desk";
+import { Desk, DESK_KINDS, deskObjectQuery, type DeskState, type Item } from "./desk";
 import { HowReviewsComeAbout } from "./HowReviewsComeAbout";
 import styles from "./Queue.module.css";
 
@@ -61,6 +61,7 @@ export function Work({ queue, first }: { queue: string; first: string | undefine
 
 function AtDesk({ desk }: { desk: Desk }) {
   const state = useStore(desk.state);
+  useSuspenseQuery(deskQuery);
   const { data: signals } = useSuspenseQuery(signalsQuery);
   const rules = useQuery(rulesQuery).data;
   const names = useMemo<Names>(() => ({ rules: rules && new Map(rules.map((rule) => [rule.id, rule.name])), signals }), [rules, signals]);
@@ -187,8 +188,9 @@ function NoItem({ desk, state }: { desk: Desk; state: DeskState }) {
 
 function TheObject({ item, names }: { item: Item; names: Names }) {
   const id = item.review.object_id;
-  const object = useQuery(objectQuery(id));
-  const timeline = useInfiniteQuery(timelineQuery(id, DESK_KINDS));
+  const object = useQuery(deskObjectQuery(id));
+  // Its first page comes along with the object.
+  const timeline = useInfiniteQuery({ ...timelineQuery(id, DESK_KINDS), enabled: !object.isPending });
   const items = timeline.data?.pages.flatMap((page) => page.items) ?? [];
   const name = object.data?.display_name ?? id;
   return (

@@ -1,7 +1,7 @@
 // The desk of one analyst at one queue: the reviews that are claimed, which one is looked at, and the next ones, claimed and loaded
 // ahead. What a key does is visible at once; the requests follow, and what fails comes back.
 import { sentenceOf } from "../../api/error";
-import { objectQuery, timelineQuery, type TimelineKind } from "../../api/objects";
+import { withTimelineQuery, type TimelineKind } from "../../api/objects";
 import { claim, claimNext, openReviews, readReview, releaseOnLeave, releaseReview, reopenReview, resolveReview, type Review } from "../../api/reviews";
 import { queries } from "../../api/session";
 import { Store } from "../../api/store";
@@ -10,6 +10,9 @@ import { toast } from "../../parts/Toast";
 
 /** What is shown of an object at the desk. */
 export const DESK_KINDS: readonly TimelineKind[] = ["event", "firing", "label"];
+
+/** An object as the desk shows it. */
+export const deskObjectQuery = (objectId: string) => withTimelineQuery(objectId, DESK_KINDS);
 
 export interface Item {
   review: Review;
@@ -226,8 +229,7 @@ export class Desk {
 
   #add(review: Review): void {
     const { items } = this.state.get();
-    void queries.prefetchQuery(objectQuery(review.object_id));
-    void queries.prefetchInfiniteQuery(timelineQuery(review.object_id, DESK_KINDS));
+    void queries.prefetchQuery(deskObjectQuery(review.object_id));
     this.#set({ items: [...items, { review, state: "open", labels: {}, decision: "", note: "" }] });
   }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::PasskeyAssertion;
+use super::{Passkey, PasskeyAssertion};
 use crate::{MemberRole, Provider, Timestamp};
 
 /// A new account and its first admin.
@@ -134,7 +134,7 @@ pub struct Message {
 }
 
 /// The authenticated caller.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Me {
     /// How the request was authenticated.
     pub auth_type: AuthType,
@@ -174,6 +174,30 @@ pub struct Me {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub deletes_at: Option<Timestamp>,
+    /// The settings of the account; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub settings: Option<Settings>,
+    /// The ways in which the user can sign in; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub identities: Option<Identities>,
+    /// The user's two-factor sign-in; if `include` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub mfa: Option<MfaStatus>,
+    /// The user's passkeys, oldest first; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub passkeys: Option<Vec<Passkey>>,
+    /// The user's newest 200 sessions, newest first; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub sessions: Option<Vec<Session>>,
+    /// Which emails the user gets; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub notifications: Option<NotificationPreferences>,
 }
 
 /// How a request was authenticated.

@@ -5,21 +5,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::api::{Figure, SignalEscalation, SignalVersion};
 use crate::{Date, SignalType};
 
-/// A figure with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct Figure {
-    /// The figure.
-    pub value: f64,
-    /// The lower end of its interval.
-    pub low: f64,
-    /// The upper end of its interval.
-    pub high: f64,
-}
-
 /// How good the answers to a signal are: its labels, compared with the answers that stood when they were given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SignalQuality {
     /// The signal's key.
     pub signal: String,
@@ -63,6 +53,14 @@ pub struct SignalQuality {
     pub confusion: Option<IndexMap<String, IndexMap<String, i64>>>,
     /// The same by the week in which the labels were given, oldest first.
     pub by_week: Vec<WeekQuality>,
+    /// The signal's newest 100 versions, newest first; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub versions: Option<Vec<SignalVersion>>,
+    /// Which answers to it are escalated; if `include` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub escalation: Option<SignalEscalation>,
 }
 
 /// The labels of a week, compared with answers.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::api::{Author, UnknownName};
+use crate::api::{Author, Rule, Signal, UnknownName};
 use crate::{TenantId, Timestamp};
 
 /// Why a review was opened.
@@ -182,10 +182,18 @@ pub struct ReviewQueue {
 }
 
 /// The queues of an account.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReviewQueueList {
     /// The queues by name: those with reviews that are not resolved, or that were resolved within seven days.
     pub queues: Vec<ReviewQueue>,
+    /// The account's signals, which its reviews are about; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub signals: Option<Vec<Signal>>,
+    /// The account's rules, which open reviews; if `include` names them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub rules: Option<Vec<Rule>>,
 }
 
 /// The payload of `review.opened` and `review.resolved`.

@@ -78,6 +78,8 @@ impl Scope {
             best_threshold: None,
             confusion: None,
             by_week,
+            versions: None,
+            escalation: None,
         }
     }
 }

@@ -8,6 +8,8 @@ use model::api::{
     ChangePasswordRequest, Error, Me, NotificationPreferences, NotificationPreferencesUpdate, Settings,
     SettingsUpdate, Token,
 };
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::App;
 use super::authenticate::{Authenticated, Member};
@@ -16,15 +18,53 @@ use super::envelope::Refusal;
 use super::extract;
 use super::session_answer::SessionAnswer;
 
+/// What to read with the caller.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct MeParameters {
+    /// Any of `settings`, `identities`, `mfa`, `passkeys`, `sessions` and `notifications`, separated by commas: each is what its
+    /// own route responds with. All but `settings` are about the user, and refused to API keys.
+    #[param(example = "identities,sessions")]
+    include: Option<String>,
+}
+
 /// Read the authenticated caller.
 ///
 /// The account; for a console token also the user.
-#[utoipa::path(get, path = "/v1/me", tag = "account", responses((status = 200, body = Me)))]
+#[utoipa::path(get, path = "/v1/me", tag = "account", params(MeParameters), responses(
+    (status = 200, body = Me),
+    (status = 400, description = "A parameter is invalid.", body = Error),
+    (status = 403, description = "`include` names what only a signed-in user may read.", body = Error),
+))]
 pub(super) async fn me(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<MeParameters>,
 ) -> Result<Json<Me>, Refusal> {
-    Ok(Json(app.service.accounts.users.me(caller).await?))
+    let known = ["settings", "identities", "mfa", "passkeys", "sessions", "notifications"];
+    let [settings, identities, mfa, passkeys, sessions, notifications] =
+        extract::included(parameters.include.as_deref(), known)?;
+    let accounts = &app.service.accounts;
+    let mut me = accounts.users.me(caller).await?;
+    if settings {
+        me.settings = Some(accounts.tenants.settings(caller.tenant).await?);
+    }
+    if identities {
+        me.identities = Some(accounts.identities.list(caller.tenant, caller.user()?).await?);
+    }
+    if mfa {
+        me.mfa = Some(accounts.two_factor.status(caller.tenant, caller.user()?).await?);
+    }
+    if passkeys {
+        me.passkeys = Some(accounts.passkeys.list(caller).await?.passkeys);
+    }
+    if sessions {
+        me.sessions = Some(accounts.sessions.list(caller).await?.sessions);
+    }
+    if notifications {
+        me.notifications = Some(accounts.notifications.preferences(caller.tenant, caller.user()?).await?);
+    }
+    Ok(Json(me))
 }
 
 /// Read the settings of the account.

@@ -85,6 +85,9 @@ pub(super) struct ObjectParameters {
     /// `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of its timeline.
     #[param(example = "labels,timeline")]
     include: Option<String>,
+    /// Kinds of items in that page, as `kinds` of the timeline.
+    #[param(example = "event,analysis")]
+    kinds: Option<String>,
 }
 
 /// Read an overview of the account.
@@ -186,7 +189,7 @@ pub(super) async fn read(
         object.labels = Some(app.service.quality.labels.list(caller.tenant, &query).await?.labels);
     }
     if timeline {
-        let first = TimelineQuery::default();
+        let first = TimelineQuery { kinds: parameters.kinds, ..TimelineQuery::default() };
         object.timeline = Some(app.service.analysis.timeline.list(caller.tenant, &object_id, &first).await?);
     }
     let cache = [("x-cache", if is_cached { "HIT" } else { "MISS" })];

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use model::Timestamp;
 use model::api::{Calibration, CalibrationInput, CalibrationSwitched, Error, SignalQuality};
 use serde::Deserialize;
@@ -10,6 +10,7 @@ use service::QualityQuery;
 use utoipa::IntoParams;
 
 use super::App;
+use super::access;
 use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
@@ -33,6 +34,9 @@ pub(super) struct QualityParameters {
     /// `noul`: the cost of not flagging an object that is labelled yes; 1 if left out.
     #[param(value_type = Option<f64>, minimum = 0, maximum = 1_000_000_000)]
     cost_false_no: Option<String>,
+    /// `versions` and `escalation`, separated by commas: what their own routes respond with, for who may call them.
+    #[param(example = "versions")]
+    include: Option<String>,
 }
 
 /// Compare a signal's labels with its answers.
@@ -43,6 +47,7 @@ pub(super) struct QualityParameters {
     params(("key" = String, Path, description = "The signal's key."), QualityParameters), responses(
     (status = 200, body = SignalQuality),
     (status = 400, description = "A parameter is invalid.", body = Error),
+    (status = 403, description = "`include` names what the caller may not read.", body = Error),
     (status = 404, description = "There is no such signal.", body = Error),
 ))]
 pub(super) async fn report(
@@ -51,6 +56,11 @@ pub(super) async fn report(
     extract::Path(key): extract::Path<String>,
     extract::Query(parameters): extract::Query<QualityParameters>,
 ) -> Result<Json<SignalQuality>, Refusal> {
+    let [versions, escalation] =
+        extract::included(parameters.include.as_deref(), ["versions", "escalation"])?;
+    if escalation {
+        access::authorize(&Method::GET, "/v1/signals/{key}/escalation", &caller)?;
+    }
     let refused = |name: &str, reason: &str| service::Error::bad_request(format!("{name}: {reason}"));
     let time = |name: &str, text: &Option<String>| {
         let parsed = text.as_deref().map(str::parse::<Timestamp>).transpose();
@@ -67,7 +77,14 @@ pub(super) async fn report(
         cost_false_yes: number("cost_false_yes", &parameters.cost_false_yes)?,
         cost_false_no: number("cost_false_no", &parameters.cost_false_no)?,
     };
-    Ok(Json(app.service.quality.reports.report(caller.tenant, &key, query).await?))
+    let mut report = app.service.quality.reports.report(caller.tenant, &key, query).await?;
+    if versions {
+        report.versions = Some(app.service.analysis.signals.versions(caller.tenant, &key).await?.versions);
+    }
+    if escalation {
+        report.escalation = Some(app.service.analysis.escalations.get(caller.tenant, &key).await?);
+    }
+    Ok(Json(report))
 }
 
 /// Fit a calibration to a signal's labels.

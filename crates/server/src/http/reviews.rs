@@ -69,15 +69,36 @@ pub(super) async fn open(
     Ok((if is_new { StatusCode::CREATED } else { StatusCode::OK }, Json(review)))
 }
 
+/// What to read with the queues.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct QueueParameters {
+    /// `signals` and `rules`, separated by commas: those of the account, for who shows its reviews.
+    #[param(example = "signals,rules")]
+    include: Option<String>,
+}
+
 /// Read how the queues of reviews stand.
 ///
 /// Those with reviews that are not resolved, or that were resolved within seven days.
-#[utoipa::path(get, path = "/v1/reviews/queues", tag = "reviews", responses((status = 200, body = ReviewQueueList)))]
+#[utoipa::path(get, path = "/v1/reviews/queues", tag = "reviews", params(QueueParameters), responses(
+    (status = 200, body = ReviewQueueList),
+    (status = 400, description = "A parameter is invalid.", body = Error),
+))]
 pub(super) async fn queues(
     State(app): State<App>,
     Authenticated(caller): Authenticated,
+    extract::Query(parameters): extract::Query<QueueParameters>,
 ) -> Result<Json<ReviewQueueList>, Refusal> {
-    Ok(Json(app.service.actions.reviews.queues(caller.tenant).await?))
+    let [signals, rules] = extract::included(parameters.include.as_deref(), ["signals", "rules"])?;
+    let mut list = app.service.actions.reviews.queues(caller.tenant).await?;
+    if signals {
+        list.signals = Some(app.service.analysis.signals.list(caller.tenant).await?.signals);
+    }
+    if rules {
+        list.rules = Some(app.service.actions.rules.list(caller.tenant).await?.rules);
+    }
+    Ok(Json(list))
 }
 
 /// Claim the next review of a queue.

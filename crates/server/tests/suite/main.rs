@@ -43,6 +43,7 @@ mod guide;
 mod identities;
 mod idle;
 mod import;
+mod included;
 mod ingest;
 mod install_health;
 mod key_refusals;

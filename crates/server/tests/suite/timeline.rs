@@ -236,6 +236,9 @@ async fn an_object_is_read_with_what_is_named(app: &Scripted) {
     assert_eq!(with["analysis"], alone["analysis"]);
     assert_eq!(with["labels"], json!([label.json()]));
     assert_eq!(with["timeline"], read(app, &key, "/v1/objects/user_1/timeline").await);
+    let events = read(app, &key, "/v1/objects/user_1?include=timeline&kinds=event").await;
+    assert_eq!(events["timeline"], read(app, &key, "/v1/objects/user_1/timeline?kinds=event").await);
+    assert_ne!(events["timeline"], with["timeline"]);
     let labels = read(app, &key, "/v1/objects/user_1?include=%20labels").await;
     assert!(labels["labels"].is_array() && labels.get("timeline").is_none());
     assert!(read(app, &key, "/v1/objects/user_1?include=").await.get("labels").is_none());

@@ -37,6 +37,12 @@ impl Users {
                     operator: user.as_ref().map(|user| self.is_operator(user)),
                     role: user.as_ref().map(|user| user.role.specified().to_owned()),
                     member_role: user.map(|user| user.role),
+                    settings: None,
+                    identities: None,
+                    mfa: None,
+                    passkeys: None,
+                    sessions: None,
+                    notifications: None,
                 })
             })
             .await

@@ -13,12 +13,20 @@ from .records import EventRetention, Me, Settings
 class AsyncAccount(AsyncCaller):
     """The authenticated caller, and the settings of the account."""
 
-    async def get_me(self) -> Me:
+    async def get_me(self, *, include: str | None = None) -> Me:
         """Read the authenticated caller.
 
         The account; for a console token also the user.
+
+        Args:
+            include: Any of `settings`, `identities`, `mfa`, `passkeys`, `sessions` and `notifications`, separated
+                by commas: each is what its own route responds with. All but `settings` are about the user, and refused
+                to API keys.
+
+        Raises:
+            BadRequestError: A parameter is invalid.
         """
-        return await self._call(Call[Me]("GET", ("v1", "me"), {200: Me}))
+        return await self._call(Call[Me]("GET", ("v1", "me"), {200: Me}, query={"include": include}))
 
     async def get_settings(self) -> Settings:
         """Read the settings of the account.

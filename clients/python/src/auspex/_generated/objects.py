@@ -84,7 +84,7 @@ class Objects(Caller):
             "objects",
         )
 
-    def get_object(self, object_id: str, *, include: str | None = None) -> ObjectAnalysis:
+    def get_object(self, object_id: str, *, include: str | None = None, kinds: str | None = None) -> ObjectAnalysis:
         """Read an object's answers.
 
         The latest answer to each enabled signal; `pending` lists the signals without an answer yet. Cached for up to
@@ -94,6 +94,7 @@ class Objects(Caller):
             object_id: Your own id for the object.
             include: `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of
                 its timeline.
+            kinds: Kinds of items in that page, as `kinds` of the timeline.
 
         Raises:
             BadRequestError: The id or a parameter is invalid.
@@ -104,7 +105,7 @@ class Objects(Caller):
                 "GET",
                 ("v1", "objects", object_id),
                 {200: ObjectAnalysis},
-                query={"include": include},
+                query={"include": include, "kinds": kinds},
             ),
         )
 

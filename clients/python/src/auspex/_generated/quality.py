@@ -254,6 +254,7 @@ class Quality(Caller):
         to: datetime | str | None = None,
         cost_false_yes: float | None = None,
         cost_false_no: float | None = None,
+        include: str | None = None,
     ) -> SignalQuality:
         """Compare a signal's labels with its answers.
 
@@ -267,6 +268,8 @@ class Quality(Caller):
             to: Only labels given before this time, in RFC 3339.
             cost_false_yes: `noul`: the cost of flagging an object that is labelled no; 1 if left out.
             cost_false_no: `noul`: the cost of not flagging an object that is labelled yes; 1 if left out.
+            include: `versions` and `escalation`, separated by commas: what their own routes respond with, for who
+                may call them.
 
         Raises:
             BadRequestError: A parameter is invalid.
@@ -283,6 +286,7 @@ class Quality(Caller):
                     "to": to,
                     "cost_false_yes": cost_false_yes,
                     "cost_false_no": cost_false_no,
+                    "include": include,
                 },
             ),
         )

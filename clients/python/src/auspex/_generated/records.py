@@ -61,6 +61,8 @@ __all__ = [
     "Figure",
     "FiringStatus",
     "FirstAnswer",
+    "Identities",
+    "Identity",
     "IngestAccepted",
     "KeyKind",
     "Label",
@@ -75,7 +77,10 @@ __all__ = [
     "MatchCount",
     "Me",
     "MemberRole",
+    "MfaStatus",
     "ModerationVerdict",
+    "NotificationPreference",
+    "NotificationPreferences",
     "ObjectAnalysis",
     "ObjectList",
     "ObjectState",
@@ -83,7 +88,9 @@ __all__ = [
     "Overview",
     "OverviewDay",
     "PartKind",
+    "Passkey",
     "PlaygroundVerdict",
+    "Provider",
     "QualityDifference",
     "RawAnswer",
     "RefusedLabel",
@@ -113,6 +120,7 @@ __all__ = [
     "RuleTestOutcome",
     "RuleTriggered",
     "Scope",
+    "Session",
     "Settings",
     "Signal",
     "SignalBackfill",
@@ -222,6 +230,9 @@ MemberRole = Literal["viewer", "analyst", "admin", "owner"]
 
 PartKind = Literal["event", "message", "summary"]
 """What a part of a history is."""
+
+Provider = Literal["google", "github", "oidc"]
+"""An identity provider."""
 
 ReplayStatus = Literal["running", "done", "failed"]
 """Where a replay in the background stands."""
@@ -818,6 +829,34 @@ class FirstAnswer(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Identities(Record):
+    """The ways a user can sign in."""
+
+    has_password: bool
+    """Whether the user has a password."""
+
+    identities: list[Identity]
+    """The linked accounts."""
+
+    providers: list[Provider]
+    """The configured providers."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Identity(Record):
+    """A linked account at a provider."""
+
+    provider: Provider
+    """The provider."""
+
+    email: str
+    """The email address at the provider."""
+
+    created_at: datetime
+    """When it was linked."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class IngestAccepted(Record):
     """The events were recorded, and an analysis will follow."""
 
@@ -1083,6 +1122,38 @@ class Me(Record):
     /v1/account/deletion`.
     """
 
+    settings: Settings | None = None
+    """The settings of the account; if `include` names them."""
+
+    identities: Identities | None = None
+    """The ways in which the user can sign in; if `include` names them."""
+
+    mfa: MfaStatus | None = None
+    """The user's two-factor sign-in; if `include` names it."""
+
+    passkeys: list[Passkey] | None = None
+    """The user's passkeys, oldest first; if `include` names them."""
+
+    sessions: list[Session] | None = None
+    """The user's newest 200 sessions, newest first; if `include` names them."""
+
+    notifications: NotificationPreferences | None = None
+    """Which emails the user gets; if `include` names them."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MfaStatus(Record):
+    """The state of two-factor sign-in."""
+
+    enabled: bool
+    """Whether it is on."""
+
+    recovery_codes_remaining: int
+    """Recovery codes not used yet; 0 while off."""
+
+    passkey: bool | None = None
+    """True where the second factor is a passkey, without an authenticator app."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ModerationVerdict(Record):
@@ -1111,6 +1182,34 @@ class ModerationVerdict(Record):
 
     reason: str | None = None
     """Why nothing was analyzed."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NotificationPreference(Record):
+    """Whether a user gets emails about an event."""
+
+    event: str
+    """The event."""
+
+    label: str
+    """The event's display name."""
+
+    description: str
+    """What the email is about."""
+
+    enabled: bool
+    """Whether it is sent."""
+
+    critical: bool
+    """Always sent; cannot be turned off."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NotificationPreferences(Record):
+    """The emails that a user can get."""
+
+    preferences: list[NotificationPreference]
+    """One for each event."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1264,6 +1363,23 @@ class OverviewDay(Record):
 
     firings: int
     """How often rules fired, in shadow too."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Passkey(Record):
+    """A passkey of a user."""
+
+    id: str
+    """Its id."""
+
+    name: str
+    """What the user calls it."""
+
+    created_at: datetime
+    """When it was added."""
+
+    last_used_at: datetime | None = None
+    """When it was last used."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1501,6 +1617,12 @@ class ReviewQueueList(Record):
 
     queues: list[ReviewQueue]
     """The queues by name: those with reviews that are not resolved, or that were resolved within seven days."""
+
+    signals: list[Signal] | None = None
+    """The account's signals, which its reviews are about; if `include` names them."""
+
+    rules: list[Rule] | None = None
+    """The account's rules, which open reviews; if `include` names them."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1756,6 +1878,29 @@ class RuleTriggered(Record):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Session(Record):
+    """A sign-in that has not ended."""
+
+    id: str
+    """Its id."""
+
+    created_at: datetime
+    """When it was opened."""
+
+    last_seen_at: datetime
+    """When it was last used, accurate to about a minute."""
+
+    address: str | None = None
+    """The IP address that it was last used from."""
+
+    agent: str | None = None
+    """The `User-Agent` that it was last used with."""
+
+    current: bool
+    """Whether it is the session of this request."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Settings(Record):
     """The settings of an account."""
 
@@ -1905,6 +2050,12 @@ class SignalQuality(Record):
 
     by_week: list[WeekQuality]
     """The same by the week in which the labels were given, oldest first."""
+
+    versions: list[SignalVersion] | None = None
+    """The signal's newest 100 versions, newest first; if `include` names them."""
+
+    escalation: SignalEscalation | None = None
+    """Which answers to it are escalated; if `include` names it."""
 
     yes: int | None = None
     """`noul`: how many labels say yes."""

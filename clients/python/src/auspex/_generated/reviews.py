@@ -74,12 +74,26 @@ class Reviews(Caller):
             ),
         )
 
-    def list_review_queues(self) -> Pager[ReviewQueueList, ReviewQueue]:
+    def list_review_queues(self, *, include: str | None = None) -> Pager[ReviewQueueList, ReviewQueue]:
         """Read how the queues of reviews stand.
 
         Those with reviews that are not resolved, or that were resolved within seven days.
+
+        Args:
+            include: `signals` and `rules`, separated by commas: those of the account, for who shows its reviews.
+
+        Raises:
+            BadRequestError: A parameter is invalid.
         """
-        return self._pages(Call[ReviewQueueList]("GET", ("v1", "reviews", "queues"), {200: ReviewQueueList}), "queues")
+        return self._pages(
+            Call[ReviewQueueList](
+                "GET",
+                ("v1", "reviews", "queues"),
+                {200: ReviewQueueList},
+                query={"include": include},
+            ),
+            "queues",
+        )
 
     def claim_next_review(self, *, queue: str) -> Review | None:
         """Claim the next review of a queue.

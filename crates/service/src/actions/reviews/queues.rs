@@ -142,7 +142,7 @@ impl Reviews {
             let a_day = count as f64 / f64::from(PACE_DAYS);
             queue.resolved_a_day = (a_day * 100.0).round() / 100.0;
         }
-        Ok(ReviewQueueList { queues: queues.into_values().collect() })
+        Ok(ReviewQueueList { queues: queues.into_values().collect(), signals: None, rules: None })
     }
 
     /// A review. Reading it renews the claim of its claimer.
