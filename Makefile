@@ -6,9 +6,6 @@ TEST_RUNNER := $(shell cargo nextest --version >/dev/null 2>&1 && echo "nextest 
 # Which tests are the stories of the Rust client, which need clients/testing/world.py.
 STORIES := $(if $(findstring nextest,$(TEST_RUNNER)),--run-ignored only -E 'binary(stories)',--test stories -- --ignored)
 
-# Where tests keep their databases: in memory if there is room, since thousands of short-lived files keep a disk's journal busy.
-TEST_FILES := $(shell df -kP /dev/shm 2>/dev/null | awk 'END { print ($$4 > 4000000) ? "/dev/shm" : "/tmp" }')
-
 # The directory of build output.
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 
@@ -29,7 +26,7 @@ demo: ## Play a small marketplace story on a temporary database, and show the an
 .PHONY: test
 test: ## Run every test, on SQLite and on a throw-away PostgreSQL
 	scripts/test-peers
-	TMPDIR=$(TEST_FILES) scripts/with-postgres cargo $(TEST_RUNNER) --workspace
+	scripts/with-postgres cargo $(TEST_RUNNER) --workspace
 
 .PHONY: clients
 clients: ## Generate the records and operations of the Python and TypeScript clients from docs/openapi.json

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { api, ApiError, take, type Schemas } from "./client";
-import { notRead } from "./include";
+import { notRead, readTogether } from "./include";
 import { rulesQuery, signalsQuery } from "./queries";
 import type { LabelValue } from "../parts/Label";
 
@@ -17,13 +17,17 @@ export const queuesQuery = queryOptions({
 export const deskQuery = queryOptions({
   queryKey: ["desk"],
   queryFn: async ({ client, signal }) => {
-    const include = notRead(client, { signals: signalsQuery.queryKey, rules: rulesQuery.queryKey });
-    const { queues, signals, rules } = await take(api.GET("/v1/reviews/queues", { params: { query: { include } }, signal }));
-    client.setQueryData(queuesQuery.queryKey, queues);
-    if (signals) client.setQueryData(signalsQuery.queryKey, signals);
-    if (rules) client.setQueryData(rulesQuery.queryKey, rules);
+    const about = { signals: signalsQuery.queryKey, rules: rulesQuery.queryKey };
+    const query = { include: notRead(client, about) };
+    const ask = () => take(api.GET("/v1/reviews/queues", { params: { query }, signal }));
+    const list = await readTogether(client, { queues: queuesQuery.queryKey, ...about }, ask);
+    if (!list) return null;
+    client.setQueryData(queuesQuery.queryKey, list.queues);
+    if (list.signals) client.setQueryData(about.signals, list.signals);
+    if (list.rules) client.setQueryData(about.rules, list.rules);
     return null;
   },
+  staleTime: "static",
   gcTime: 0,
 });
 

@@ -153,7 +153,7 @@ export interface GetObjectQuery {
    * timeline.
    */
   include?: string | undefined;
-  /** Kinds of items in that page, as `kinds` of the timeline. */
+  /** Only these kinds of items in the included timeline, separated by commas; all if left out. */
   kinds?: string | undefined;
 }
 
@@ -233,8 +233,8 @@ export interface GetQualityQuery {
   /** `noul`: the cost of not flagging an object that is labelled yes; 1 if left out. */
   cost_false_no?: number | undefined;
   /**
-   * `versions` and `escalation`, separated by commas: what their own routes respond with, for who may call
-   * them.
+   * `versions` and `escalation`, separated by commas: what their own routes respond with. Escalation needs an
+   * admin, an owner or an API key.
    */
   include?: string | undefined;
 }
@@ -255,7 +255,7 @@ export interface ListReviewsQuery {
 
 /** What {@link Operations.listReviewQueues} takes. */
 export interface ListReviewQueuesQuery {
-  /** `signals` and `rules`, separated by commas: those of the account, for who shows its reviews. */
+  /** `signals` and `rules`, separated by commas: all of the account's, to show reviews with their names. */
   include?: string | undefined;
 }
 

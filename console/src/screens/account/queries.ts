@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { api, take } from "../../api/client";
-import { notRead } from "../../api/include";
+import { notRead, readTogether } from "../../api/include";
 
 export const identitiesQuery = queryOptions({ queryKey: ["identities"], queryFn: () => take(api.GET("/v1/me/identities")) });
 export const mfaQuery = queryOptions({ queryKey: ["mfa"], queryFn: () => take(api.GET("/v1/me/mfa")) });
@@ -27,9 +27,9 @@ const PARTS = {
 export const accountQuery = queryOptions({
   queryKey: ["account"],
   queryFn: async ({ client, signal }) => {
-    const include = notRead(client, PARTS);
-    if (!include) return null;
-    const me = await take(api.GET("/v1/me", { params: { query: { include } }, signal }));
+    const query = { include: notRead(client, PARTS) };
+    const me = await readTogether(client, PARTS, () => take(api.GET("/v1/me", { params: { query }, signal })));
+    if (!me) return null;
     if (me.settings) client.setQueryData(PARTS.settings, me.settings);
     if (me.identities) client.setQueryData(PARTS.identities, me.identities);
     if (me.mfa) client.setQueryData(PARTS.mfa, me.mfa);
@@ -38,5 +38,6 @@ export const accountQuery = queryOptions({
     if (me.notifications) client.setQueryData(PARTS.notifications, me.notifications.preferences);
     return null;
   },
+  staleTime: "static",
   gcTime: 0,
 });

@@ -1,6 +1,6 @@
 // The desk: one object at a time with everything that is needed to decide, by keys.
 import { useInfiniteQuery, useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState, type RefObject } from "react";
+import { Suspense, useEffect, useMemo, useRef, useState, type RefObject } from "react";
 
 import { timelineQuery } from "../../api/objects";
 import { rulesQuery, signalsQuery } from "../../api/queries";
@@ -54,7 +54,7 @@ export function Work({ queue, first }: { queue: string; first: string | undefine
         </>
       }
     >
-      {desk ? <AtDesk desk={desk} /> : <Skeleton lines={10} />}
+      <Suspense fallback={<Skeleton lines={10} />}>{desk ? <AtDesk desk={desk} /> : <Skeleton lines={10} />}</Suspense>
     </Screen>
   );
 }

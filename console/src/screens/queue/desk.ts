@@ -1,7 +1,7 @@
 // The desk of one analyst at one queue: the reviews that are claimed, which one is looked at, and the next ones, claimed and loaded
 // ahead. What a key does is visible at once; the requests follow, and what fails comes back.
 import { sentenceOf } from "../../api/error";
-import { withTimelineQuery, type TimelineKind } from "../../api/objects";
+import { timelineQuery, withTimelineQuery, type TimelineKind } from "../../api/objects";
 import { claim, claimNext, openReviews, readReview, releaseOnLeave, releaseReview, reopenReview, resolveReview, type Review } from "../../api/reviews";
 import { queries } from "../../api/session";
 import { Store } from "../../api/store";
@@ -229,7 +229,9 @@ export class Desk {
 
   #add(review: Review): void {
     const { items } = this.state.get();
-    void queries.prefetchQuery(deskObjectQuery(review.object_id));
+    const object = queries.prefetchQuery(deskObjectQuery(review.object_id));
+    // Most often it came along; an old one is read again.
+    void object.then(() => queries.prefetchInfiniteQuery(timelineQuery(review.object_id, DESK_KINDS)));
     this.#set({ items: [...items, { review, state: "open", labels: {}, decision: "", note: "" }] });
   }
 

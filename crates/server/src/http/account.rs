@@ -41,9 +41,16 @@ pub(super) async fn me(
     Authenticated(caller): Authenticated,
     extract::Query(parameters): extract::Query<MeParameters>,
 ) -> Result<Json<Me>, Refusal> {
-    let known = ["settings", "identities", "mfa", "passkeys", "sessions", "notifications"];
+    let known = [
+        ("settings", "/v1/settings"),
+        ("identities", "/v1/me/identities"),
+        ("mfa", "/v1/me/mfa"),
+        ("passkeys", "/v1/me/passkeys"),
+        ("sessions", "/v1/me/sessions"),
+        ("notifications", "/v1/me/notifications"),
+    ];
     let [settings, identities, mfa, passkeys, sessions, notifications] =
-        extract::included(parameters.include.as_deref(), known)?;
+        extract::included(&caller, parameters.include.as_deref(), known)?;
     let accounts = &app.service.accounts;
     let mut me = accounts.users.me(caller).await?;
     if settings {

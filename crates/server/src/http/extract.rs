@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, RawPathParams, Request};
+use axum::http::Method;
 use axum::http::request::Parts;
 use http_body_util::BodyExt as _;
 use hyper::body::Body as _;
@@ -14,6 +15,7 @@ use service::{Caller, Error, Kind, Sort};
 use tokio::time::Instant;
 use url::form_urlencoded;
 
+use super::access;
 use super::body_budget::BodyLease;
 use super::envelope::Refusal;
 use crate::parse_errors;
@@ -220,17 +222,20 @@ fn has_escaped_nul(body: &[u8]) -> bool {
     false
 }
 
-/// Which of these parts a parameter `include` names, separated by commas.
+/// Which of these parts a parameter `include` names, separated by commas. Each has a route of its own, whose template stands beside it,
+/// and is for whoever may read that.
 pub(super) fn included<const N: usize>(
+    caller: &Caller,
     include: Option<&str>,
-    known: [&'static str; N],
+    known: [(&'static str, &'static str); N],
 ) -> Result<[bool; N], Error> {
     let mut named = [false; N];
     for part in include.unwrap_or_default().split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let Some(index) = known.iter().position(|known| *known == part) else {
-            let parts = known.join(", ");
+        let Some(index) = known.iter().position(|(name, _)| *name == part) else {
+            let parts = known.map(|(name, _)| name).join(", ");
             return Err(Error::bad_request(format!("include: it may name {parts}, separated by commas")));
         };
+        access::authorize(&Method::GET, known[index].1, caller)?;
         named[index] = true;
     }
     Ok(named)

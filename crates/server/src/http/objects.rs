@@ -85,7 +85,7 @@ pub(super) struct ObjectParameters {
     /// `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of its timeline.
     #[param(example = "labels,timeline")]
     include: Option<String>,
-    /// Kinds of items in that page, as `kinds` of the timeline.
+    /// Only these kinds of items in the included timeline, separated by commas; all if left out.
     #[param(example = "event,analysis")]
     kinds: Option<String>,
 }
@@ -177,7 +177,8 @@ pub(super) async fn read(
     extract::Path(object_id): extract::Path<String>,
     extract::Query(parameters): extract::Query<ObjectParameters>,
 ) -> Result<([(&'static str, &'static str); 1], Json<ObjectAnalysis>), Refusal> {
-    let [labels, timeline] = extract::included(parameters.include.as_deref(), ["labels", "timeline"])?;
+    let known = [("labels", "/v1/labels"), ("timeline", "/v1/objects/{object_id}/timeline")];
+    let [labels, timeline] = extract::included(&caller, parameters.include.as_deref(), known)?;
     let (object, is_cached) = app.service.objects.reads.get(caller.tenant, &object_id).await?;
     let mut object = Arc::unwrap_or_clone(object);
     if labels {

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::{Method, StatusCode};
+use axum::http::StatusCode;
 use model::Timestamp;
 use model::api::{Calibration, CalibrationInput, CalibrationSwitched, Error, SignalQuality};
 use serde::Deserialize;
@@ -10,7 +10,6 @@ use service::QualityQuery;
 use utoipa::IntoParams;
 
 use super::App;
-use super::access;
 use super::authenticate::Authenticated;
 use super::envelope::Refusal;
 use super::extract;
@@ -34,7 +33,8 @@ pub(super) struct QualityParameters {
     /// `noul`: the cost of not flagging an object that is labelled yes; 1 if left out.
     #[param(value_type = Option<f64>, minimum = 0, maximum = 1_000_000_000)]
     cost_false_no: Option<String>,
-    /// `versions` and `escalation`, separated by commas: what their own routes respond with, for who may call them.
+    /// `versions` and `escalation`, separated by commas: what their own routes respond with. Escalation needs an admin, an owner or an
+    /// API key.
     #[param(example = "versions")]
     include: Option<String>,
 }
@@ -56,11 +56,8 @@ pub(super) async fn report(
     extract::Path(key): extract::Path<String>,
     extract::Query(parameters): extract::Query<QualityParameters>,
 ) -> Result<Json<SignalQuality>, Refusal> {
-    let [versions, escalation] =
-        extract::included(parameters.include.as_deref(), ["versions", "escalation"])?;
-    if escalation {
-        access::authorize(&Method::GET, "/v1/signals/{key}/escalation", &caller)?;
-    }
+    let known = [("versions", "/v1/signals/{key}/versions"), ("escalation", "/v1/signals/{key}/escalation")];
+    let [versions, escalation] = extract::included(&caller, parameters.include.as_deref(), known)?;
     let refused = |name: &str, reason: &str| service::Error::bad_request(format!("{name}: {reason}"));
     let time = |name: &str, text: &Option<String>| {
         let parsed = text.as_deref().map(str::parse::<Timestamp>).transpose();

@@ -73,7 +73,7 @@ pub(super) async fn open(
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(super) struct QueueParameters {
-    /// `signals` and `rules`, separated by commas: those of the account, for who shows its reviews.
+    /// `signals` and `rules`, separated by commas: all of the account's, to show reviews with their names.
     #[param(example = "signals,rules")]
     include: Option<String>,
 }
@@ -90,7 +90,8 @@ pub(super) async fn queues(
     Authenticated(caller): Authenticated,
     extract::Query(parameters): extract::Query<QueueParameters>,
 ) -> Result<Json<ReviewQueueList>, Refusal> {
-    let [signals, rules] = extract::included(parameters.include.as_deref(), ["signals", "rules"])?;
+    let known = [("signals", "/v1/signals"), ("rules", "/v1/rules")];
+    let [signals, rules] = extract::included(&caller, parameters.include.as_deref(), known)?;
     let mut list = app.service.actions.reviews.queues(caller.tenant).await?;
     if signals {
         list.signals = Some(app.service.analysis.signals.list(caller.tenant).await?.signals);

@@ -53,7 +53,11 @@ pub(super) async fn list(
     Authenticated(caller): Authenticated,
     extract::Query(parameters): extract::Query<EndpointParameters>,
 ) -> Result<Json<WebhookEndpointList>, Refusal> {
-    let [with_health] = extract::included(parameters.include.as_deref(), ["health"])?;
+    let [with_health] = extract::included(
+        &caller,
+        parameters.include.as_deref(),
+        [("health", "/v1/webhooks/{endpoint_id}/health")],
+    )?;
     let mut list = app.service.actions.endpoints.list(caller.tenant).await?;
     if with_health {
         let ids: Vec<Uuid> = list.webhooks.iter().map(|endpoint| endpoint.id).collect();

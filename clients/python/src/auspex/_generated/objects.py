@@ -94,7 +94,7 @@ class Objects(Caller):
             object_id: Your own id for the object.
             include: `labels` and `timeline`, separated by commas: the object's newest labels, and the first page of
                 its timeline.
-            kinds: Kinds of items in that page, as `kinds` of the timeline.
+            kinds: Only these kinds of items in the included timeline, separated by commas; all if left out.
 
         Raises:
             BadRequestError: The id or a parameter is invalid.

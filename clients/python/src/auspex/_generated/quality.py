@@ -268,8 +268,8 @@ class Quality(Caller):
             to: Only labels given before this time, in RFC 3339.
             cost_false_yes: `noul`: the cost of flagging an object that is labelled no; 1 if left out.
             cost_false_no: `noul`: the cost of not flagging an object that is labelled yes; 1 if left out.
-            include: `versions` and `escalation`, separated by commas: what their own routes respond with, for who
-                may call them.
+            include: `versions` and `escalation`, separated by commas: what their own routes respond with.
+                Escalation needs an admin, an owner or an API key.
 
         Raises:
             BadRequestError: A parameter is invalid.

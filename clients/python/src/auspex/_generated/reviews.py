@@ -80,7 +80,8 @@ class Reviews(Caller):
         Those with reviews that are not resolved, or that were resolved within seven days.
 
         Args:
-            include: `signals` and `rules`, separated by commas: those of the account, for who shows its reviews.
+            include: `signals` and `rules`, separated by commas: all of the account's, to show reviews with their
+                names.
 
         Raises:
             BadRequestError: A parameter is invalid.

@@ -1,1 +1,0 @@
-function e(e,t){let n=t=>e.getQueryCache().find({queryKey:t,exact:!0})?.isStaleByTime(15e3)??!0;return Object.entries(t).filter(([,e])=>n(e)).map(([e])=>e).join()||void 0}export{e as t};

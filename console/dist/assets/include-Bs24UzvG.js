@@ -1,0 +1,1 @@
+function e(e,t){let n=t=>e.getQueryCache().find({queryKey:t,exact:!0})?.isStaleByTime(15e3)??!0;return Object.entries(t).filter(([,e])=>n(e)).map(([e])=>e).join()||void 0}async function t(t,n,r){if(!e(t,n))return;let i=Object.values(n).every(e=>t.getQueryData(e)!==void 0);return r().catch(e=>{if(!i)throw e})}export{t as n,e as t};
