@@ -61,6 +61,26 @@ test("a setting that is refused says so, and stays as it was", async ({ page, pe
   expect(await asks.isChecked()).toBe(before);
 });
 
+test("what was read before is shown when it cannot be read again", async ({ page, person }) => {
+  await page.clock.install();
+  await open(page, "/console/account", "Account");
+  const sessions = page.getByRole("list", { name: "Sessions" });
+  await expect(sessions.getByRole("listitem")).toHaveCount(1);
+  await press(page, "link", "Keys");
+  await expect(page.getByRole("heading", { level: 1 })).toHaveText("Keys");
+  // By then it is old.
+  await page.clock.fastForward("01:00");
+  let refused = 0;
+  await page.route("**/v1/me?include=*", async (route) => {
+    refused++;
+    await route.fulfill({ status: 400, json: { error: { code: "bad_request", message: "not today" } } });
+  });
+  await press(page, "link", "Account");
+  await expect(page.getByText(person.email).first()).toBeVisible();
+  await expect(sessions.getByRole("listitem")).toHaveCount(1);
+  expect(refused).toBe(1);
+});
+
 test("an owner asks for the deletion of the account by its name, and takes it back", async ({ page, register, service }) => {
   const name = "Maple Cycles";
   const owner = await register(name);
