@@ -158,7 +158,11 @@ class GeneratorTest(unittest.TestCase):
         self.assertIn("-> AsyncPager[ThingPage, Thing]", self.python["async_things.py"])
         self.assertIn('items: "things"', self.typescript["operations.ts"])
         broken = sample()
-        broken["components"]["schemas"]["ThingPage"]["properties"]["others"] = {"type": "array", "items": ref("Thing")}
+        page = broken["components"]["schemas"]["ThingPage"]
+        page["properties"]["others"] = {"type": "array", "items": ref("Thing")}
+        # What comes along only when it is asked for is no list of the page.
+        reading.read(broken)
+        page["required"] = [*page.get("required", []), "others"]
         with self.assertRaises(SystemExit):
             reading.read(broken)
 

@@ -212,10 +212,10 @@ test("a call can be aborted, while it waits too", async () => {
     return { status: 429, headers: { "retry-after": "30" } };
   });
   const controller = new AbortController();
-  const call = client.getMe({ signal: controller.signal });
+  const call = client.getMe({}, { signal: controller.signal });
   setTimeout(() => controller.abort(), 20);
   await fails(call, AbortedError);
-  await fails(client.getMe({ signal: AbortSignal.abort() }), AuspexError);
+  await fails(client.getMe({}, { signal: AbortSignal.abort() }), AuspexError);
   assert.ok(calls >= 1);
 });
 
@@ -225,7 +225,7 @@ test("options of one call", async () => {
     tags.push(request.headers.get("x-tag"));
     return { status: 503 };
   });
-  await fails(client.getMe({ maxRetries: 1, headers: { "x-tag": "t" } }), ServerError);
+  await fails(client.getMe({}, { maxRetries: 1, headers: { "x-tag": "t" } }), ServerError);
   assert.deepEqual(tags, ["t", "t"]);
 });
 
