@@ -5,7 +5,7 @@ const FRESH_MS = 15_000;
 
 type Parts = Record<string, QueryKey>;
 
-/** The parts that were not read lately, as a parameter `include`: whoever asks for them then finds them in the cache. */
+/** The parts that were not read lately, as a parameter `include`. */
 export function notRead(client: QueryClient, parts: Parts): string | undefined {
   const isOld = (queryKey: QueryKey) => client.getQueryCache().find({ queryKey, exact: true })?.isStaleByTime(FRESH_MS) ?? true;
   const old = Object.entries(parts).filter(([, key]) => isOld(key));
