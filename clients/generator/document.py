@@ -287,11 +287,8 @@ def paged_items(reader: Reader, made: Operation) -> tuple[str, Type] | None:
     if made.method != "GET" or not pages or not made.is_json or len(responses) != 1 or responses[0] is None:
         return None
     page = reader.records.get(responses[0].name)
-    lists = (
-        []
-        if page is None
-        else [each for each in page.fields if each.required and is_list_of_records(reader, each.type)]
-    )
+    fields = [] if page is None else page.fields
+    lists = [each for each in fields if each.required and is_list_of_records(reader, each.type)]
     if len(lists) != 1:
         raise SystemExit(f"{made.id} is a list, but its page has {len(lists)} lists of records instead of one.")
     return lists[0].name, lists[0].type.of[0]
